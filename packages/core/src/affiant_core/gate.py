@@ -1,0 +1,567 @@
+"""The review gate: the only place that changes a Docket row's status (GT, DK-1, AZ).
+
+It files what write tools propose, lets the right person decide once, records what the host's executor did, and never
+writes to a host's own store. Every act takes an explicit context (GT-2); every act is offered as ``await gate.act(...)``
+and as ``gate.act.sync(...)``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+from affiant_core.affidavit import Affidavit, hollow_or_empty, misshapen
+from affiant_core.announcements import Announcer, execution_word
+from affiant_core.authority import Act, Approve, AuthorizationRequest, Authorize, Decision, Reject, attestor_for
+from affiant_core.card import DocketExpired, EvidenceCard, Transport, card_for
+from affiant_core.context import ActContext, Principal, TurnContext, person_behind, require_act, require_turn
+from affiant_core.decisions import (
+    DecidingPerson,
+    amendments_of,
+    approval_of,
+    decided_by_one,
+    execution_detail_of,
+    folded_by,
+    require_open,
+)
+from affiant_core.docket.model import (
+    DecisionRecord,
+    DocketEntry,
+    PreservedAmendments,
+)
+from affiant_core.docket.store import DocketStore, Listing, Page, Scope, Sweep, Transition, TransitionGuard
+from affiant_core.driver import Driver, T, operation
+from affiant_core.envelope import ProposedOperation
+from affiant_core.errors import (
+    CursorInvalid,
+    DecisionExpired,
+    DecisionLostRace,
+    DecisionNotPending,
+    DecisionUnauthorized,
+    EntryNotFound,
+    ExecutionAlreadyRecorded,
+    SubstanceRefused,
+    WireupInvalid,
+    WiringError,
+)
+from affiant_core.filing import Proposal, build_row, write_hash
+from affiant_core.policy import Policy, PolicyChain, PolicyRequest, RiskScorer
+from affiant_core.telemetry import Telemetry
+from affiant_core.values import JSON, to_instant, utc_now
+from affiant_core.vocabulary import (
+    CoverageCategory,
+    DecisionKind,
+    ExecutionOutcome,
+    ReviewRequirement,
+    ReviewStatus,
+    TransportEvent,
+)
+from affiant_core.wiring import gate_faults
+
+log = logging.getLogger(__name__)
+
+DEFAULT_TTL = timedelta(minutes=30)
+"""How long a row stays open when neither the verdict nor its policy says (REFERENCE 10)."""
+
+Clock: TypeAlias = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """What filing came to: the row as it reads, whether this call created it, and the card that was shown.
+
+    ``differs`` is true when the call replayed an earlier row whose proposal would write something else: the new
+    proposal was not filed (DECISIONS 9).
+    """
+
+    entry: DocketEntry
+    created: bool
+    card: EvidenceCard
+    differs: bool = False
+
+
+class ReviewGate:
+    """Files proposals and takes decisions on them.
+
+    ``authorize`` is the host's say on who may do what; only ``True`` is a yes. ``policies`` are asked in order.
+    ``default_ttl`` is how long a row stays open. ``transport`` delivers cards. ``uncovered`` names tools that the gate
+    cannot stand in front of, with the category why: their proposals are filed blocked (CV-4).
+
+    Raises ``WiringError`` with every fault of the wiring (CV-1).
+    """
+
+    def __init__(
+        self,
+        *,
+        docket: DocketStore,
+        authorize: Authorize,
+        policies: Sequence[Policy] = (),
+        default_ttl: timedelta = DEFAULT_TTL,
+        risk_scorer: RiskScorer | None = None,
+        transport: Transport | None = None,
+        uncovered: Mapping[str, CoverageCategory] | None = None,
+        clock: Clock = utc_now,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        faults = gate_faults(docket, authorize, policies, default_ttl, risk_scorer)
+        if faults:
+            raise WiringError(faults)
+        self._docket = docket
+        self._authorize = authorize
+        self._announcer = Announcer(telemetry or Telemetry(), transport)
+        self._uncovered = dict(uncovered or {})
+        self._clock = clock
+        self._policies = PolicyChain(
+            policies, default_ttl=default_ttl, risk_scorer=risk_scorer, telemetry=self.telemetry
+        )
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Where the gate's events go."""
+        return self._announcer.telemetry
+
+    def now(self) -> datetime:
+        """The gate's clock, to the millisecond."""
+        return to_instant(self._clock(), "clock")
+
+    def card(self, entry: DocketEntry) -> EvidenceCard:
+        """The card of a row as it reads now."""
+        return card_for(entry, self.now())
+
+    # --- filing ----------------------------------------------------------------------------------------------------
+
+    @operation
+    async def file(
+        self,
+        driver: Driver,
+        affidavit: Affidavit,
+        context: TurnContext,
+        *,
+        tool_name: str,
+        arguments: Mapping[str, JSON] | None = None,
+        operation: ProposedOperation | None = None,
+        entry_id: str | None = None,
+    ) -> Filing:
+        """File a proposal, or return the row that already has its identity (GT-1, steps 6 to 9; GT-4).
+
+        Filing is carried through even when the caller is cancelled. Raises ``WireupInvalid`` for a missing context, a
+        misshapen record or a broken policy, ``SubstanceRefused`` for a record that swears to nothing, ``ValueRefused``
+        for arguments that are not JSON, ``DocketError`` when the store fails; nothing is filed then.
+        """
+        turn = require_turn(context, "ReviewGate.file")
+        if not isinstance(affidavit, Affidavit):
+            raise WireupInvalid(f"{tool_name}: the gate files an Affidavit, not a {type(affidavit).__name__}.")
+        proposal = Proposal(tool_name, affidavit, turn.conversation_id, arguments, operation, entry_id)
+        return await driver.shield(self._file(driver, proposal, turn))
+
+    async def _file(self, driver: Driver, proposal: Proposal, context: ActContext) -> Filing:
+        self._require_substance(proposal)
+        entry_id = proposal.identity(context.tenant_id)
+        now = self.now()
+        existing = await self._store(driver, self._docket.get, context.tenant_id, entry_id)
+        if existing is not None:
+            return await self._replay(driver, existing, proposal, now)
+        ruling = await self._policies.rule(driver, PolicyRequest(proposal.tool_name, proposal.affidavit, context))
+        category = self._uncovered.get(proposal.tool_name)
+        row = build_row(proposal, context, ruling, entry_id=entry_id, now=now, category=category)
+        filed = await self._store(driver, self._docket.file, row)
+        if not filed.created:  # another caller filed the same proposal in between
+            return await self._replay(driver, filed.entry, proposal, now)
+        self._announcer.filed(row, created=True)
+        if category is not None:
+            self.telemetry.emit(
+                "coverage.refused",
+                {"gen_ai.tool.name": row.tool_name, "coverage.category": category.value, "phase": "file"},
+            )
+        if row.status is ReviewStatus.APPROVED:
+            self._announcer.fired(row, ruling)
+        card = card_for(row, now)
+        await self._announcer.broadcast(driver, row, card)
+        return Filing(row, created=True, card=card)
+
+    def _require_substance(self, proposal: Proposal) -> None:
+        fault = misshapen(proposal.affidavit)
+        if fault:
+            raise WireupInvalid(f"{proposal.tool_name}: {fault}")
+        fault = hollow_or_empty(proposal.affidavit)
+        if fault:
+            self.telemetry.emit(
+                "affidavit.refused.substance",
+                {
+                    "gen_ai.tool.name": proposal.tool_name,
+                    "gen_ai.conversation.id": proposal.conversation_id,
+                    "affidavit.field_count": len(proposal.affidavit.fields),
+                    "reason": fault,
+                },
+            )
+            raise SubstanceRefused(fault)
+
+    async def _replay(self, driver: Driver, stored: DocketEntry, proposal: Proposal, now: datetime) -> Filing:
+        """Answer a proposal with the row that has its identity: no policy runs, the deadline stays (GT-4)."""
+        row = stored.as_read(now)
+        self._announcer.filed(row, created=False)
+        differs = write_hash(stored.affidavit) != write_hash(proposal.affidavit)
+        if differs:
+            log.warning(
+                "%s proposed another write under the identity of row %s, which stays as it is; "
+                "the new proposal was not filed (DECISIONS 9)",
+                proposal.tool_name,
+                row.entry_id,
+            )
+            self.telemetry.emit(
+                "affiant.review.replay_differs",
+                {
+                    "gen_ai.tool.name": proposal.tool_name,
+                    "gen_ai.conversation.id": row.conversation_id,
+                    "entry.id": row.entry_id,
+                },
+            )
+        card = card_for(row, now)
+        if row.status is ReviewStatus.PENDING:
+            await self._announcer.broadcast(driver, row, card)
+        return Filing(row, created=False, card=card, differs=differs)
+
+    # --- deciding --------------------------------------------------------------------------------------------------
+
+    @operation
+    async def decide(self, driver: Driver, entry_id: str, decision: Decision, context: ActContext) -> DocketEntry:
+        """Approve, amend or reject a pending row; the returned row is what the host's executor acts on (DK-1, AZ-2).
+
+        The checks run in this order, and a refusal records nothing: identity, tenant, the host's authorization,
+        deadline, state, and on a ``MultiParty`` row the approver. A decision that comes too late keeps its amendments
+        for a resubmission.
+
+        Raises ``DecisionUnauthorized``, ``EntryNotFound``, ``DecisionExpired``, ``DecisionNotPending``,
+        ``DecisionLostRace``, ``ApproverNotListed``, ``ApproverAlreadyDecided``, ``DecisionNotAmendable``, and
+        ``AmendmentRefused`` or ``ValueRefused`` for an amendment that the record cannot take.
+        """
+        if not isinstance(decision, Approve | Reject):
+            raise TypeError("a decision is an Approve or a Reject.")
+        principal = self._require_principal(context, "ReviewGate.decide", "decide", entry_id)
+        person = attestor_for(principal)
+        if person is None:
+            self._announcer.unauthorized(entry_id, None, "machine-attestation", principal, "decide")
+            raise DecisionUnauthorized(
+                "AZ-3: a service decides only for a person: it needs both the asserted member and the relayed message."
+            )
+        amendments = amendments_of(decision)
+        act: Act = "approve" if isinstance(decision, Approve) else "reject"
+        row = await self._load(driver, entry_id, context, principal, act, "decide")
+        now = self.now()
+        if row.as_read(now).status is ReviewStatus.EXPIRED:
+            await self._keep_late_amendments(driver, row, amendments, principal, now)
+            raise DecisionExpired(
+                "DK-1: the deadline has passed.", amendments_preserved=bool(amendments and row.approvals is None)
+            )
+        require_open(row)
+        if row.requirement.kind is ReviewRequirement.MULTI_PARTY:
+            return await self._decide_among_many(driver, row, decision, person, principal, now)
+        changes = decided_by_one(row, decision, amendments, person, principal, now)
+        return await self._transition(driver, row, Transition(TransitionGuard.UNDECIDED, now, changes))
+
+    async def _keep_late_amendments(
+        self,
+        driver: Driver,
+        row: DocketEntry,
+        amendments: dict[str, JSON] | None,
+        principal: Principal,
+        now: datetime,
+    ) -> None:
+        if not amendments or row.approvals is not None:
+            return
+        by = person_behind(principal)
+        row.affidavit.amend(amendments, by=by, entry_id=row.entry_id, at=now)  # refuses a name that is not proposed
+        kept = PreservedAmendments(amendments=amendments, at=now, by=by)
+        await self._store(driver, self._docket.preserve_amendments, row.tenant_id, row.entry_id, kept, now)
+
+    async def _decide_among_many(
+        self,
+        driver: Driver,
+        row: DocketEntry,
+        decision: Decision,
+        person: DecidingPerson,
+        principal: Principal,
+        now: datetime,
+    ) -> DocketEntry:
+        """One approver's decision; the last one needed folds the row in the same guarded write (AZ-4)."""
+        for _ in range(len(row.requirement.approvers or ()) + 1):
+            approvals = (*(row.approvals or ()), approval_of(row, decision, person, principal, now))
+            change = Transition(
+                TransitionGuard.UNDECIDED,
+                now,
+                {"approvals": approvals, **folded_by(row, approvals, now)},
+                expected_approvals=len(row.approvals or ()),
+            )
+            applied = await self._store(driver, self._docket.transition, row.tenant_id, row.entry_id, change)
+            if applied.entry is None:
+                raise EntryNotFound("AZ-2: this tenant has no such row.")
+            if applied.applied:
+                if applied.entry.status is not ReviewStatus.PENDING:
+                    self._announcer.transition(row.status, applied.entry)
+                return applied.entry
+            # Another approver was first: look at what they wrote, with every check, and try on top of it.
+            row = applied.entry
+            if row.status is not ReviewStatus.PENDING:
+                break
+        raise DecisionLostRace("DK-1: another decision was first.", status=row.status.value)
+
+    # --- reporting, withdrawing, resubmitting ----------------------------------------------------------------------
+
+    @operation
+    async def report(
+        self,
+        driver: Driver,
+        entry_id: str,
+        outcome: ExecutionOutcome | Literal["executed", "failed"],
+        context: ActContext,
+        *,
+        detail: Mapping[str, object] | None = None,
+    ) -> DocketEntry:
+        """Record, once, what the host's executor did with an approved row (DK-1, AZ-5).
+
+        ``detail`` is an object with a ``code`` of the host's own and whatever else helps. The row's status stays
+        ``approved``. Raises ``DecisionUnauthorized``, ``EntryNotFound``, ``DecisionNotPending`` for a row that is not
+        approved, ``ExecutionAlreadyRecorded`` for a second report, ``TypeError`` for a detail that is no such object.
+        """
+        reported = ExecutionOutcome(outcome)
+        if reported is ExecutionOutcome.UNEXECUTED:
+            raise ValueError("an execution report says 'executed' or 'failed'.")
+        written = execution_detail_of(detail)
+        principal = self._require_principal(context, "ReviewGate.report", "mark-executed", entry_id)
+        row = await self._load(driver, entry_id, context, principal, "report", "mark-executed")
+        read = row.as_read(self.now())
+        if read.status is not ReviewStatus.APPROVED:
+            raise DecisionNotPending(f"DK-1: the row is {read.status.value}, not approved.", status=read.status.value)
+        if row.attestation is None:
+            raise DecisionUnauthorized("AZ-5: the row carries no attestation.")
+        applied = await self._store(
+            driver, self._docket.record_execution, row.tenant_id, row.entry_id, reported, written
+        )
+        if applied.entry is None:
+            raise EntryNotFound("AZ-2: this tenant has no such row.")
+        if not applied.applied:
+            raise ExecutionAlreadyRecorded(
+                "DK-1: the host reports once, and has reported.", execution=execution_word(applied.entry.execution)
+            )
+        self._announcer.transition(row.status, applied.entry)
+        return applied.entry
+
+    @operation
+    async def withdraw(self, driver: Driver, entry_id: str, reason: str, context: ActContext) -> DocketEntry:
+        """Take back a pending row, blocked or not: the host's own act, for which no authorization is asked (DK-1).
+
+        Raises ``ValueError`` for a blank reason, ``DecisionUnauthorized`` for an unresolved principal,
+        ``EntryNotFound``, ``DecisionExpired`` or ``DecisionNotPending``.
+        """
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError("a withdrawal states its reason.")
+        principal = self._require_principal(context, "ReviewGate.withdraw", "withdraw", entry_id)
+        row = await self._find(driver, entry_id, context, principal, "withdraw")
+        now = self.now()
+        status = row.as_read(now).status
+        if status is ReviewStatus.EXPIRED:
+            raise DecisionExpired("DK-1: the deadline has passed.", amendments_preserved=False)
+        if status is not ReviewStatus.PENDING:
+            raise DecisionNotPending(f"DK-1: the row is {status.value}, not pending.", status=status.value)
+        record = DecisionRecord(kind=DecisionKind.WITHDRAW, reason=reason, at=now, by=person_behind(principal))
+        changes = {"status": ReviewStatus.WITHDRAWN, "decision": record, "decided_at": now}
+        return await self._transition(driver, row, Transition(TransitionGuard.OPEN, now, changes))
+
+    @operation
+    async def resubmit(self, driver: Driver, entry_id: str, context: ActContext) -> Filing:
+        """File an expired row's proposal again, as a new row with a fresh verdict and deadline (DK-1).
+
+        Amendments that came too late are filled in. Resubmitting the same row twice returns the same new row. Raises
+        ``DecisionUnauthorized``, ``EntryNotFound``, ``DecisionNotPending`` for a row that has not expired, and what
+        :meth:`file` raises.
+        """
+        principal = self._require_principal(context, "ReviewGate.resubmit", "resubmit", entry_id)
+        row = await self._load(driver, entry_id, context, principal, "resubmit", "resubmit")
+        now = self.now()
+        status = row.as_read(now).status
+        if status is not ReviewStatus.EXPIRED:
+            raise DecisionNotPending(f"DK-1: the row is {status.value}; only an expired row is resubmitted.")
+        return await driver.shield(self._resubmit(driver, row, context, now))
+
+    async def _resubmit(self, driver: Driver, row: DocketEntry, context: ActContext, now: datetime) -> Filing:
+        late = row.preserved_amendments
+        record = _with_presentation(row).model_copy(update={"created_at": now})
+        if late is not None:
+            record = record.prefill(late.amendments, by=late.by, entry_id=row.entry_id, at=late.at)
+        proposal = Proposal(
+            row.tool_name,
+            record,
+            row.conversation_id,
+            supersedes=row.entry_id,
+            prior_amendments=None if late is None else late.amendments,
+        )
+        # The new row first: a crash in between leaves no link to a row that does not exist, and a second call mends it.
+        filing = await self._file(driver, proposal, context)
+        await self._store(
+            driver, self._docket.record_supersession, row.tenant_id, row.entry_id, filing.entry.entry_id, now
+        )
+        return filing
+
+    # --- reading and sweeping --------------------------------------------------------------------------------------
+
+    @operation
+    async def get(self, driver: Driver, entry_id: str, *, tenant_id: str) -> DocketEntry:
+        """The row as it reads now, its deadline applied. Raises ``EntryNotFound``."""
+        row = await self._store(driver, self._docket.get, tenant_id, entry_id)
+        if row is None:
+            raise EntryNotFound("AZ-2: this tenant has no such row.")
+        return row.as_read(self.now())
+
+    @operation
+    async def page(
+        self,
+        driver: Driver,
+        listing: Listing,
+        *,
+        tenant_id: str,
+        conversation_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        """One page of a listing of one tenant, in filing order. Raises ``CursorInvalid`` for a foreign cursor (DK-3)."""
+        scope = Scope(_tenant(tenant_id), conversation_id)
+        return await self._store(driver, self._docket.page, listing, scope, limit=limit, cursor=cursor, now=self.now())
+
+    @operation
+    async def rehydrate(
+        self,
+        driver: Driver,
+        *,
+        tenant_id: str,
+        conversation_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        """What still waits for somebody: pending rows first, then approved ones not yet executed (DK-5).
+
+        Raises ``CursorInvalid`` for a cursor that this listing did not give.
+        """
+        listing, inner = _rehydration_cursor(cursor)
+        scope = Scope(_tenant(tenant_id), conversation_id)
+        now = self.now()
+        entries: tuple[DocketEntry, ...] = ()
+        if listing is Listing.PENDING:
+            first = await self._store(driver, self._docket.page, listing, scope, limit=limit, cursor=inner, now=now)
+            if first.next_cursor is not None:
+                return Page(first.entries, f"{Listing.PENDING}.{first.next_cursor}")
+            entries, inner = first.entries, None
+            if len(entries) == limit:
+                return Page(entries, f"{Listing.APPROVED_UNEXECUTED}.")
+        second = await self._store(
+            driver,
+            self._docket.page,
+            Listing.APPROVED_UNEXECUTED,
+            scope,
+            limit=limit - len(entries),
+            cursor=inner,
+            now=now,
+        )
+        following = second.next_cursor
+        return Page(
+            (*entries, *second.entries), None if following is None else f"{Listing.APPROVED_UNEXECUTED}.{following}"
+        )
+
+    @operation
+    async def expire_due(
+        self, driver: Driver, *, tenant_id: str | None = None, conversation_id: str | None = None, limit: int = 100
+    ) -> Sweep:
+        """Write down the expiry of at most ``limit`` rows whose deadline has passed, oldest first (DK-3).
+
+        Correctness never depends on a sweep: a row reads expired at its deadline. ``tenant_id=None`` sweeps all tenants.
+        """
+        scope = Scope(tenant_id, conversation_id)
+        sweep = await self._store(driver, self._docket.expire_due, self.now(), scope, limit=limit)
+        for row in sweep.entries:
+            self.telemetry.emit("docket.expired", {"entry.id": row.entry_id})
+            self._announcer.transition(ReviewStatus.PENDING, row)
+            notice = DocketExpired(docket_id=row.entry_id)
+            await self._announcer.notify(driver, TransportEvent.DOCKET_EXPIRED, notice, row.conversation_id)
+        return sweep
+
+    # --- checks ----------------------------------------------------------------------------------------------------
+
+    def _require_principal(self, context: object, where: str, path: str, entry_id: str) -> Principal:
+        principal = require_act(context, where).principal
+        if principal is None:
+            self._announcer.unauthorized(entry_id, None, "identity-unresolved", None, path)
+            raise DecisionUnauthorized("AZ-2: nobody is named who could do this.")
+        return principal
+
+    async def _find(
+        self, driver: Driver, entry_id: str, context: ActContext, principal: Principal, path: str
+    ) -> DocketEntry:
+        row = await self._store(driver, self._docket.get, context.tenant_id, entry_id)
+        if row is not None:
+            return row
+        if await self._store(driver, self._docket.belongs_elsewhere, context.tenant_id, entry_id):
+            self._announcer.unauthorized(entry_id, None, "tenant-mismatch", principal, path)
+        raise EntryNotFound("AZ-2: this tenant has no such row.")
+
+    async def _load(
+        self, driver: Driver, entry_id: str, context: ActContext, principal: Principal, act: Act, path: str
+    ) -> DocketEntry:
+        row = await self._find(driver, entry_id, context, principal, path)
+        try:
+            answer: object = await driver.call(self._authorize, AuthorizationRequest(act, principal, row))
+        except Exception:
+            log.exception("The authorization port raised for row %s; that is a no", entry_id)
+            answer = False
+        if answer is True:
+            return row
+        self._announcer.unauthorized(entry_id, row.conversation_id, "not-authorized", principal, path)
+        raise DecisionUnauthorized("AZ-2: the host does not allow this principal to do this.")
+
+    async def _transition(self, driver: Driver, row: DocketEntry, change: Transition) -> DocketEntry:
+        applied = await self._store(driver, self._docket.transition, row.tenant_id, row.entry_id, change)
+        if applied.entry is None:
+            raise EntryNotFound("AZ-2: this tenant has no such row.")
+        if not applied.applied:
+            raise DecisionLostRace("DK-1: another act was first.", status=applied.entry.status.value)
+        self._announcer.transition(row.status, applied.entry)
+        return applied.entry
+
+    async def _store(self, driver: Driver, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        if self._docket.blocking:
+            return await driver.offload(function, *args, **kwargs)
+        return function(*args, **kwargs)
+
+
+# --- pure helpers --------------------------------------------------------------------------------------------------
+
+
+def _with_presentation(row: DocketEntry) -> Affidavit:
+    """The row's proposal as it was first put, with its hints, its warnings left behind, and the host's own verb."""
+    hints = {hint.name: hint for hint in row.presentation.hints}
+    fields = [
+        field.model_copy(
+            update={"allowed_values": hints[field.name].allowed_values, "pattern": hints[field.name].pattern}
+        )
+        if field.name in hints
+        else field
+        for field in row.affidavit.fields
+    ]
+    verb = row.presentation.host_operation or row.affidavit.operation_type
+    return row.affidavit.model_copy(update={"operation_type": verb}).with_fields(fields)
+
+
+def _rehydration_cursor(cursor: str | None) -> tuple[Listing, str | None]:
+    if cursor is None:
+        return Listing.PENDING, None
+    name, dot, inner = cursor.partition(".") if isinstance(cursor, str) else ("", "", "")
+    if not dot or name not in (Listing.PENDING, Listing.APPROVED_UNEXECUTED):
+        raise CursorInvalid("the page cursor belongs to another listing; start again without one.")
+    return Listing(name), inner or None
+
+
+def _tenant(tenant_id: str) -> str:
+    if not isinstance(tenant_id, str) or not tenant_id:
+        raise ValueError("a listing names its tenant.")
+    return tenant_id
