@@ -37,16 +37,22 @@ def _install_packages(session: nox.Session, *groups: str, pins: tuple[str, str] 
     session.install(*pins, "--no-build-isolation", *packages)
 
 
-def _protocol_env(session: nox.Session) -> dict[str, str]:
+def _protocol_folder(session: nox.Session) -> Path | None:
     """Where the protocol's public documents are: the variable, else a folder beside the checkout, else nowhere."""
     named = os.environ.get(PROTOCOL_VARIABLE)
-    if named:
-        folder = Path(named).resolve()
-        if not folder.is_dir():
-            session.error(f"{PROTOCOL_VARIABLE} names {named}, which is no folder.")
-        return {PROTOCOL_VARIABLE: str(folder)}
-    sibling = ROOT.parent / "shared" / "protocol"
-    return {PROTOCOL_VARIABLE: str(sibling)} if sibling.is_dir() else {}
+    folder = Path(named).resolve() if named else ROOT.parent / "shared" / "protocol"
+    if named and not folder.is_dir():
+        session.error(f"{PROTOCOL_VARIABLE} names {named}, which is no folder.")
+    return folder if folder.is_dir() else None
+
+
+def _pytest(session: nox.Session, *arguments: str) -> None:
+    """Run pytest with the protocol's documents, if there are any, and with the session's own arguments last."""
+    # LangChain would send what the tests do to LangSmith for whoever has that switched on.
+    env = {"LANGSMITH_TRACING_V2": "false"}
+    if folder := _protocol_folder(session):
+        env[PROTOCOL_VARIABLE] = str(folder)
+    session.run("pytest", *arguments, *session.posargs, env=env)
 
 
 def _empty_environment(session: nox.Session, folder: Path) -> str:
@@ -86,27 +92,26 @@ def imports(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole test suite with coverage; arguments after -- go to pytest."""
     _install_packages(session, "test")
-    session.run("pytest", "--cov", "--cov-report=term", *session.posargs, env=_protocol_env(session))
+    _pytest(session, "--cov", "--cov-report=term")
 
 
 @nox.session
 def conformance(session: nox.Session) -> None:
     """The conformance kit, and the protocol's public fixtures, which must be at hand."""
-    env = _protocol_env(session)
-    if not env:
+    if _protocol_folder(session) is None:
         session.error(
             f"the protocol's documents are not at hand: set {PROTOCOL_VARIABLE} to the folder that holds their "
             "INDEX.json, fixtures, examples and schemas, or put that folder at ../shared/protocol."
         )
     _install_packages(session, "test")
-    session.run("pytest", "tests/conformance", *session.posargs, env=env)
+    _pytest(session, "tests/conformance")
 
 
 @nox.session
 def compat(session: nox.Session) -> None:
     """The whole test suite with the oldest supported versions."""
     _install_packages(session, "test", pins=OLDEST_PINS)
-    session.run("pytest", *session.posargs, env=_protocol_env(session))
+    _pytest(session)
 
 
 @nox.session

@@ -224,6 +224,10 @@ class ReviewGate:
             await self._announcer.broadcast(driver, row, card)
         return Filing(row, created=False, card=card, differs=differs)
 
+    async def notify_failure(self, driver: Driver, message: str, conversation_id: str) -> None:
+        """Tell the people in a conversation, if that is possible, that a proposal could not be filed."""
+        await self._announcer.notify_failure(driver, message, conversation_id)
+
     # --- deciding --------------------------------------------------------------------------------------------------
 
     @operation

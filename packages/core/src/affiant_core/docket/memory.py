@@ -20,8 +20,10 @@ from affiant_core.docket.store import (
     read_cursor,
     require_fileable,
     require_limit,
+    require_tenant,
     write_cursor,
 )
+from affiant_core.values import spell
 from affiant_core.vocabulary import ExecutionOutcome, ReviewStatus
 
 
@@ -70,6 +72,7 @@ class InMemoryDocketStore:
     def record_execution(
         self, tenant_id: str, entry_id: str, outcome: ExecutionOutcome, detail: Mapping[str, Any] | None
     ) -> Applied:
+        spelled = None if detail is None else spell(detail, "execution_detail")
         return self._change(
             tenant_id,
             entry_id,
@@ -78,7 +81,7 @@ class InMemoryDocketStore:
                 and row.attestation is not None
                 and row.execution is ExecutionOutcome.UNEXECUTED
             ),
-            {"execution": outcome, "execution_detail": detail},
+            {"execution": outcome, "execution_detail": spelled},
         )
 
     def record_supersession(self, tenant_id: str, entry_id: str, superseded_by: str, now: datetime) -> Applied:
@@ -96,6 +99,7 @@ class InMemoryDocketStore:
 
     def page(self, listing: Listing, scope: Scope, *, limit: int, cursor: str | None, now: datetime) -> Page:
         require_limit(limit)
+        require_tenant(scope)
         start = read_cursor(cursor, listing, scope) + 1
         found: list[DocketEntry] = []
         last = start

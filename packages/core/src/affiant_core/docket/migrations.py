@@ -27,8 +27,9 @@ from sqlalchemy import (
     select,
 )
 
+from affiant_core.docket.rows import to_milliseconds
 from affiant_core.errors import DocketCorrupt, DocketSchemaTooNew
-from affiant_core.values import epoch_milliseconds, utc_now
+from affiant_core.values import utc_now
 
 metadata = MetaData()
 """Every table that this package keeps in a database. Give it to tools that compare schemas."""
@@ -127,7 +128,7 @@ def bring_up_to_date(connection: Connection, begin_writing: Callable[[Connection
     begin_writing(connection)
     for number in range(_applied(connection) + 1, len(STEPS) + 1):
         STEPS[number - 1](connection)
-        connection.execute(insert(affiant_schema), {"step": number, "applied_at": epoch_milliseconds(utc_now())})
+        connection.execute(insert(affiant_schema), {"step": number, "applied_at": to_milliseconds(utc_now())})
     connection.commit()
 
 

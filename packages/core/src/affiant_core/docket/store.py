@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from affiant_core.docket.model import DocketEntry, PreservedAmendments
 from affiant_core.errors import CursorInvalid
+from affiant_core.values import MAX_SAFE_INTEGER
 from affiant_core.vocabulary import ExecutionOutcome, ReviewStatus
 from affiant_core.wire import dumps, loads
 
@@ -61,8 +62,9 @@ class TransitionGuard(StrEnum):
 class Transition:
     """One guarded change of a row: the members that are written if, and only if, the guard holds at ``now``.
 
-    ``changes`` maps ``DocketEntry`` attribute names to values. Allowed: ``status``, ``execution``, ``attestation``,
-    ``amendments``, ``amended_affidavit``, ``decision``, ``decided_at``, ``approvals``.
+    ``changes`` maps ``DocketEntry`` attribute names to values, each just as an entry holds it. Allowed: ``status``,
+    ``execution``, ``attestation``, ``amendments``, ``amended_affidavit``, ``decision``, ``decided_at``, ``approvals``.
+    Raises ``ValueError`` for no change at all and for any other name.
     """
 
     guard: TransitionGuard
@@ -70,6 +72,17 @@ class Transition:
     changes: Mapping[str, Any] = field(default_factory=dict)
     expected_approvals: int | None = None
     """For a ``MultiParty`` row: how many approvals the caller has seen; another count means the guard does not hold."""
+
+    def __post_init__(self) -> None:
+        if not self.changes or not self.changes.keys() <= _CHANGEABLE:
+            raise ValueError(f"a transition changes some of {', '.join(sorted(_CHANGEABLE))}, and nothing else.")
+
+
+_CHANGEABLE = frozenset(
+    {
+        "status", "execution", "attestation", "amendments", "amended_affidavit", "decision", "decided_at", "approvals",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +143,10 @@ class DocketStore(Protocol):
     def record_execution(
         self, tenant_id: str, entry_id: str, outcome: ExecutionOutcome, detail: Mapping[str, Any] | None
     ) -> Applied:
-        """Write ``executed`` or ``failed`` on an approved, attested row that reads ``unexecuted``; once."""
+        """Write ``executed`` or ``failed`` on an approved, attested row that reads ``unexecuted``; once.
+
+        Raises ``ValueRefused`` for a detail that is not JSON.
+        """
         ...
 
     def record_supersession(self, tenant_id: str, entry_id: str, superseded_by: str, now: datetime) -> Applied:
@@ -138,7 +154,11 @@ class DocketStore(Protocol):
         ...
 
     def page(self, listing: Listing, scope: Scope, *, limit: int, cursor: str | None, now: datetime) -> Page:
-        """One page of a listing. Raises ``CursorInvalid`` for a cursor that is not of this listing and scope."""
+        """One page of a listing, each row as it reads at ``now``.
+
+        Raises ``CursorInvalid`` for a cursor that is not of this listing and scope, ``ValueError`` for a scope without
+        a tenant and for a limit below 1.
+        """
         ...
 
     def expire_due(self, now: datetime, scope: Scope, *, limit: int) -> Sweep:
@@ -168,7 +188,7 @@ def read_cursor(cursor: str | None, listing: str, scope: Scope) -> int:
         case [str(name), tenant, conversation, int(position)] if (
             (name, tenant, conversation) == (listing, scope.tenant_id, scope.conversation_id)
             and not isinstance(position, bool)
-            and position >= 0
+            and 0 <= position <= MAX_SAFE_INTEGER
         ):
             return position
         case _:
@@ -180,6 +200,12 @@ def require_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError("limit must be a whole number of at least 1.")
     return limit
+
+
+def require_tenant(scope: Scope) -> None:
+    """Raise ``ValueError`` for a scope without a tenant: only the sweep may look at every tenant (AZ-2)."""
+    if scope.tenant_id is None:
+        raise ValueError("a listing is of one tenant; only a sweep may cover them all.")
 
 
 def require_fileable(entry: DocketEntry) -> None:

@@ -1,0 +1,343 @@
+"""Which tools there are and which of them write: marks, descriptors, the walk over a tool class, look-ups (seed; CV-1).
+
+A mark declares; registering makes it real. A function that the registry holds no declaration for is one that cannot be
+told from a write, so a bridge refuses it at wiring.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast, get_args, overload
+
+from affiant_core.errors import WireupInvalid, WiringError, WiringFault
+from affiant_core.vocabulary import FieldKind, Operation
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""The names that every supported model provider takes as they are."""
+
+_MARK = "__affiant_tool__"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDeclaration:
+    """One field that a write proposes: how it is shown, and whether the record may stand without it."""
+
+    name: str
+    kind: FieldKind = FieldKind.TEXT
+    required: bool = False
+    description: str | None = None
+    allowed_values: tuple[object, ...] | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDescriptor:
+    """A registered tool: the name that the model sees, whether and what it writes, and the function behind it.
+
+    ``operation`` is ``ReadQuery`` for a read and anything else for a write; a host's own verb is a create-shaped write.
+    ``function`` is ``None`` for a tool that the host's framework already holds.
+    """
+
+    name: str
+    plugin: str | None = None
+    operation: str = Operation.READ_QUERY.value
+    entity_type: str | None = None
+    fields: tuple[FieldDeclaration, ...] = ()
+    strategy: object = None
+    description: str = ""
+    function: Callable[..., Any] | None = field(default=None, compare=False)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the tool is declared to propose a write: any operation but exactly ``ReadQuery``."""
+        return self.operation != Operation.READ_QUERY
+
+    @property
+    def qualified_name(self) -> str:
+        """``Plugin.name``, or just the name."""
+        return f"{self.plugin}.{self.name}" if self.plugin else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    operation: str
+    entity_type: str | None
+    name: str | None
+    fields: tuple[FieldDeclaration, ...] = ()
+    strategy: object = None
+
+
+@overload
+def read_tool(function: FunctionT, /) -> FunctionT: ...
+
+
+@overload
+def read_tool(*, name: str | None = None, entity_type: str | None = None) -> Callable[[FunctionT], FunctionT]: ...
+
+
+def read_tool(
+    function: FunctionT | None = None, /, *, name: str | None = None, entity_type: str | None = None
+) -> FunctionT | Callable[[FunctionT], FunctionT]:
+    """Mark a function or method as a tool that fetches and changes nothing; it returns a ``ReadResult``.
+
+    ``name`` is what the model sees, the function's own name unless given.
+    """
+    mark = _Mark(Operation.READ_QUERY.value, entity_type, name)
+    return _marker(mark) if function is None else _marker(mark)(function)
+
+
+def write_tool(
+    *,
+    operation: str,
+    entity_type: str,
+    name: str | None = None,
+    fields: Sequence[FieldDeclaration] = (),
+    strategy: object = None,
+) -> Callable[[FunctionT], FunctionT]:
+    """Mark a function or method as a tool that proposes a write and makes none; it returns a ``WriteProposal``.
+
+    ``operation`` is ``WriteCreate``, ``WriteUpdate`` or the host's own verb, which is then create-shaped.
+    ``fields`` and ``strategy`` say what is proposed and how it is inferred. Raises ``ValueError`` for ``ReadQuery``.
+    """
+    if operation == Operation.READ_QUERY:
+        raise ValueError("a write tool's operation is not 'ReadQuery'; mark a read with @read_tool.")
+    if not operation or not entity_type:
+        raise ValueError("a write tool names its operation and its entity type.")
+    return _marker(_Mark(str(operation), entity_type, name, tuple(fields), strategy))
+
+
+def _marker(mark: _Mark) -> Callable[[FunctionT], FunctionT]:
+    if mark.name is not None and not mark.name.strip():
+        raise ValueError("a tool's name is not blank.")
+
+    def apply(function: FunctionT) -> FunctionT:
+        target = function.__func__ if isinstance(function, staticmethod | classmethod) else function
+        setattr(target, _MARK, mark)
+        return function
+
+    return apply
+
+
+def _mark_of(function: object) -> _Mark | None:
+    mark = getattr(function, _MARK, None)
+    return mark if isinstance(mark, _Mark) else None
+
+
+class ToolRegistry:
+    """The declared tools, keyed by the exact pair of name and plugin. Filled at wiring, only read afterwards."""
+
+    def __init__(self) -> None:
+        self._tools: dict[tuple[str, str | None], ToolDescriptor] = {}
+
+    def __iter__(self) -> Iterator[ToolDescriptor]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def add(self, descriptor: ToolDescriptor) -> ToolDescriptor:
+        """Register one tool. Raises ``WiringError`` when its name and plugin are taken."""
+        known = self._tools.get((descriptor.name, descriptor.plugin))
+        if known is not None:
+            raise WiringError([_taken(descriptor, known)])
+        self._tools[(descriptor.name, descriptor.plugin)] = descriptor
+        return descriptor
+
+    def declare_read(self, name: str, *, plugin: str | None = None, entity_type: str | None = None) -> ToolDescriptor:
+        """Declare that a tool which the host's framework holds writes nothing."""
+        return self.add(ToolDescriptor(name, plugin, entity_type=entity_type))
+
+    def declare_write(
+        self,
+        name: str,
+        *,
+        operation: str,
+        entity_type: str,
+        plugin: str | None = None,
+        fields: Sequence[FieldDeclaration] = (),
+        strategy: object = None,
+    ) -> ToolDescriptor:
+        """Declare that a tool which the host's framework holds proposes a write. Raises ``ValueError`` for a read."""
+        if operation == Operation.READ_QUERY:
+            raise ValueError("a write is not declared with the operation 'ReadQuery'; use declare_read.")
+        return self.add(ToolDescriptor(name, plugin, str(operation), entity_type, tuple(fields), strategy))
+
+    def walk(self, target: object, *, plugin: str | None = None) -> tuple[ToolDescriptor, ...]:
+        """Register every tool of an object or a class, or one function.
+
+        Of an object or class the public instance methods are kept, inherited ones too, and read as marked; one without
+        a mark is a read (seed). Skipped: names with a leading underscore, properties, static and class methods, generic
+        functions. ``plugin`` is the type's name unless given, and none for a function. Methods of a class, as opposed
+        to an object, are declared and cannot be called.
+
+        Raises ``WiringError`` listing every fault: a mark on something that is skipped, two tools of one method or name.
+        """
+        if inspect.isroutine(target):
+            function = cast(Callable[..., Any], target)
+            found = [_describe(function, function.__name__, plugin)]
+            faults: list[WiringFault] = []
+        else:
+            found, faults = _walk_type(target, plugin)
+        fresh: dict[tuple[str, str | None], ToolDescriptor] = {}
+        for descriptor in found:
+            known = self._tools.get((descriptor.name, descriptor.plugin)) or fresh.get(
+                (descriptor.name, descriptor.plugin)
+            )
+            if known is not None:
+                faults.append(_taken(descriptor, known))
+            fresh[(descriptor.name, descriptor.plugin)] = descriptor
+        if faults:
+            raise WiringError(faults)
+        self._tools.update(fresh)
+        return tuple(found)
+
+    def find_exact(self, name: str, plugin: str | None) -> ToolDescriptor | None:
+        """The tool under exactly this name and plugin; no plugin differs from every named one."""
+        return self._tools.get((name, plugin))
+
+    def find(self, name: str) -> ToolDescriptor | None:
+        """The one tool under this name in any plugin. Raises ``WireupInvalid`` when several plugins have one.
+
+        A near miss is unknown; nothing is guessed.
+        """
+        matches = [descriptor for descriptor in self if descriptor.name == name]
+        if len(matches) > 1:
+            plugins = ", ".join(descriptor.qualified_name for descriptor in matches)
+            raise WireupInvalid(f"the tool name {name!r} is ambiguous: {plugins}. Name the plugin.")
+        return matches[0] if matches else None
+
+    def faults(self) -> list[WiringFault]:
+        """What is wrong with the tools as the model would see them: names that a provider refuses or cannot tell apart."""
+        faults: list[WiringFault] = []
+        seen: dict[str, ToolDescriptor] = {}
+        for descriptor in self:
+            if not NAME_PATTERN.fullmatch(descriptor.name):
+                faults.append(
+                    WiringFault(
+                        f"tool {descriptor.qualified_name!r}",
+                        "its name is not 1 to 64 letters, digits, '_' or '-'.",
+                        "Give it another with name=.",
+                    )
+                )
+            twin = seen.setdefault(_normalised(descriptor.name), descriptor)
+            if twin is not descriptor and descriptor.function is not None and twin.function is not None:
+                faults.append(
+                    WiringFault(
+                        f"tools {twin.qualified_name!r} and {descriptor.qualified_name!r}",
+                        "a model could not tell their names apart.",
+                        "Rename one with name=.",
+                    )
+                )
+            names = [declared.name for declared in descriptor.fields]
+            if len(set(names)) != len(names):
+                faults.append(
+                    WiringFault(
+                        f"tool {descriptor.qualified_name!r}", "it declares a field twice.", "Keep one of them."
+                    )
+                )
+        return faults
+
+    def undeclared(self, names: Iterable[str]) -> list[WiringFault]:
+        """One fault for each of a framework's tools that nothing is declared about."""
+        return [
+            WiringFault(
+                f"tool {name!r}",
+                "it is not declared, so nobody can tell whether it writes.",
+                "Declare it with affiant.declare_read(...) or affiant.declare_write(...), or leave it out.",
+            )
+            for name in names
+            if self.find(name) is None
+        ]
+
+
+def _normalised(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower())
+
+
+def _taken(descriptor: ToolDescriptor, known: ToolDescriptor) -> WiringFault:
+    return WiringFault(
+        f"tool {descriptor.qualified_name!r}",
+        f"the name is taken by {known.qualified_name!r} ({'write' if known.is_write else 'read'}).",
+        "Give one of them another name with name=, or register it once.",
+    )
+
+
+def _describe(function: Callable[..., Any], method_name: str, plugin: str | None) -> ToolDescriptor:
+    mark = _mark_of(function) or _Mark(Operation.READ_QUERY.value, None, None)
+    return ToolDescriptor(
+        name=mark.name or method_name,
+        plugin=plugin,
+        operation=mark.operation,
+        entity_type=mark.entity_type,
+        fields=mark.fields,
+        strategy=mark.strategy,
+        description=inspect.getdoc(function) or method_name.replace("_", " "),
+        function=function,
+    )
+
+
+def _walk_type(target: object, plugin: str | None) -> tuple[list[ToolDescriptor], list[WiringFault]]:
+    kind = target if isinstance(target, type) else type(target)
+    owner = kind.__name__
+    found: list[ToolDescriptor] = []
+    faults: list[WiringFault] = []
+    by_function: dict[object, str] = {}
+    for name in _member_names(kind):
+        member = inspect.getattr_static(kind, name)
+        function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        skipped = _why_skipped(name, member)
+        if skipped:
+            if _mark_of(function) is not None:
+                faults.append(
+                    WiringFault(f"{owner}.{name}", f"it is marked as a tool and is {skipped}, which the walk skips.",
+                                "Make it a public instance method, or register the function itself.")
+                )  # fmt: skip
+            continue
+        if function in by_function:
+            faults.append(
+                WiringFault(f"{owner}.{name}", f"it is the same method as {owner}.{by_function[function]}.",
+                            "Keep one name for it.")
+            )  # fmt: skip
+            continue
+        by_function[function] = name
+        descriptor = _describe(function if isinstance(target, type) else getattr(target, name), name, plugin or owner)
+        found.append(_without_function(descriptor) if isinstance(target, type) else descriptor)
+    return found, faults
+
+
+def _without_function(descriptor: ToolDescriptor) -> ToolDescriptor:
+    from dataclasses import replace
+
+    return replace(descriptor, function=None)
+
+
+def _member_names(kind: type) -> list[str]:
+    names: dict[str, None] = {}
+    for base in reversed(kind.__mro__):
+        if base is not object:
+            names.update(dict.fromkeys(vars(base)))
+    return list(names)
+
+
+def _why_skipped(name: str, member: object) -> str | None:
+    if name.startswith("_"):
+        return "not public"
+    if isinstance(member, staticmethod):
+        return "a static method"
+    if isinstance(member, classmethod):
+        return "a class method"
+    if not inspect.isfunction(member):
+        return "not a method"
+    return "generic" if _is_generic(member) else None
+
+
+def _is_generic(function: Callable[..., Any]) -> bool:
+    if getattr(function, "__type_params__", ()):
+        return True
+    annotations = inspect.get_annotations(function, eval_str=False).values()
+    return any(isinstance(part, TypeVar) for annotation in annotations for part in (annotation, *get_args(annotation)))
