@@ -42,7 +42,7 @@ def _protocol_folder(session: nox.Session) -> Path | None:
     named = os.environ.get(PROTOCOL_VARIABLE)
     folder = Path(named).resolve() if named else ROOT.parent / "shared" / "protocol"
     if named and not folder.is_dir():
-        session.error(f"{PROTOCOL_VARIABLE} names {named}, which is no folder.")
+        session.error(f"{PROTOCOL_VARIABLE} names {named}, which is no folder")
     return folder if folder.is_dir() else None
 
 
@@ -101,7 +101,7 @@ def conformance(session: nox.Session) -> None:
     if _protocol_folder(session) is None:
         session.error(
             f"the protocol's documents are not at hand: set {PROTOCOL_VARIABLE} to the folder that holds their "
-            "INDEX.json, fixtures, examples and schemas, or put that folder at ../shared/protocol."
+            "INDEX.json, fixtures, examples and schemas, or put that folder at ../shared/protocol"
         )
     _install_packages(session, "test")
     _pytest(session, "tests/conformance")
@@ -119,7 +119,7 @@ def install(session: nox.Session) -> None:
     """Build the wheels and use them as a stranger would: the core alone, then the core and a bridge."""
     example = ROOT / "examples" / "minimal.py"
     if not example.is_file():
-        session.error("examples/minimal.py is missing; it shows that the wheels work together.")
+        session.error("examples/minimal.py is missing; it shows that the wheels work together")
 
     # Built from nothing each time: what an earlier run left behind must not make this one pass.
     folder = Path(session.create_tmp())
@@ -147,7 +147,7 @@ def install(session: nox.Session) -> None:
         names = zipfile.ZipFile(wheel).namelist()
         for wanted in ("/py.typed", "/licenses/LICENSE"):
             if not any(name.endswith(wanted) for name in names):
-                session.error(f"{wheel.name} has no {wanted[1:]}.")
+                session.error(f"{wheel.name} has no {wanted[1:]}")
 
     # -I: neither the checkout nor a variable may lend a module that the wheels lack.
     python = _empty_environment(session, folder / "core-alone")

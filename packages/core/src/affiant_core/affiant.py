@@ -98,7 +98,7 @@ class Affiant(AbstractContextManager["Affiant"]):
             raise WiringError(faults)
         self._context_provider = context_provider or DefaultReviewContextProvider()
         self._model_view: ModelView = model_view
-        self._terminate_on_review = terminate_on_review
+        self.terminate_on_review = terminate_on_review
         self._layers = (tuple(filters), tuple(interceptors), tuple(extractors))
         self._errors = dict(errors or {})
 
@@ -125,7 +125,7 @@ class Affiant(AbstractContextManager["Affiant"]):
             self.gate,
             self._context_provider,
             model_view=self._model_view,
-            terminate_on_review=self._terminate_on_review,
+            terminate_on_review=self.terminate_on_review,
             propagates=propagates,
         )
         failures = ToolErrorFilter(self.telemetry, self._errors, propagates)

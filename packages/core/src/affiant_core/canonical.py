@@ -11,14 +11,14 @@ from hashlib import sha256
 from math import isfinite
 
 from affiant_core.errors import ValueRefused
-from affiant_core.values import JSON, MAX_DEPTH, MAX_SAFE_INTEGER, has_lone_surrogate
+from affiant_core.values import JSON, MAX_SAFE_INTEGER, RECORD_DEPTH, has_lone_surrogate
 from affiant_core.wire import quote
 
 
 def canonical_text(data: JSON) -> str:
     """``data`` in canonical form, as text. Raises ``ValueRefused`` for what is not JSON, naming the place."""
     parts: list[str] = []
-    _write(data, parts, "document", MAX_DEPTH)
+    _write(data, parts, "document", RECORD_DEPTH)
     return "".join(parts)
 
 
@@ -63,7 +63,7 @@ def _write(item: JSON, parts: list[str], path: str, depth: int) -> None:
     elif isinstance(item, int | float):
         parts.append(number_text(item, path))
     elif depth == 0:
-        raise ValueRefused(path, f"nested more than {MAX_DEPTH} levels deep.")
+        raise ValueRefused(path, "nested too deeply.")
     elif isinstance(item, dict):
         _write_object(item, parts, path, depth)
     elif isinstance(item, list | tuple):

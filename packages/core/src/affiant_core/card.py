@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
-from pydantic import BeforeValidator, Field, field_serializer
+from pydantic import BeforeValidator, Field, StrictInt, field_serializer, model_validator
 
 from affiant_core.affidavit import Affidavit
 from affiant_core.docket.model import Attestation, Blocked, DocketEntry, FieldHint, Presentation
@@ -27,6 +27,7 @@ from affiant_core.wire import (
     Instant,
     JsonObject,
     Number,
+    ProtocolVersion,
     SparseModel,
     Text,
     WireModel,
@@ -45,7 +46,7 @@ class CardMultiParty(WireModel):
     """The approvers that a ``MultiParty`` row waits for, in requirement order, and how many it needs."""
 
     approvers: tuple[CardApprover, ...]
-    required: int
+    required: Annotated[StrictInt, Field(ge=1)]
 
 
 class EvidenceCard(SparseModel):
@@ -55,8 +56,9 @@ class EvidenceCard(SparseModel):
     """
 
     omitted_when_null: ClassVar[frozenset[str]] = frozenset({"presentation", "warnings", "hostOperation", "multiParty"})
+    required_on_wire: ClassVar[frozenset[str]] = frozenset({"protocolVersion"})
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     docket_id: Identifier
     affidavit: Affidavit
     required_by: Instant
@@ -69,6 +71,13 @@ class EvidenceCard(SparseModel):
     host_operation: Identifier | None = None
     multi_party: CardMultiParty | None = None
     requires_confirmation: Flag
+
+    @model_validator(mode="after")
+    def _hints_name_sworn_fields(self) -> Self:
+        names = self.affidavit.field_names
+        if any(hint.name not in names for hint in self.presentation or ()):
+            raise ValueError("presentation names a field that the record does not propose.")
+        return self
 
     @field_serializer("affidavit")
     def _write_affidavit(self, affidavit: Affidavit) -> dict[str, Any]:
@@ -83,6 +92,8 @@ def card_for(entry: DocketEntry, now: datetime) -> EvidenceCard:
     row = entry.as_read(now)
     record = row.accepted
     shown = row.presentation
+    # An accepted amendment may have taken an optional field off the record (AF-1).
+    hints = tuple(hint for hint in shown.hints if hint.name in record.field_names)
     return EvidenceCard(
         protocol_version=row.protocol_version,
         docket_id=row.entry_id,
@@ -92,7 +103,7 @@ def card_for(entry: DocketEntry, now: datetime) -> EvidenceCard:
         populated_confidence=record.populated_confidence,
         empty_field_count=record.empty_field_count,
         blocked=row.blocked,
-        presentation=shown.hints or None,
+        presentation=hints or None,
         warnings=shown.warnings or None,
         host_operation=shown.host_operation,
         multi_party=_multi_party(row),
@@ -132,7 +143,8 @@ def present(
 class DecisionResult(WireModel):
     """What an act on a row came to, for the caller: the attestation stands only on an approval (SR)."""
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    required_on_wire: ClassVar[frozenset[str]] = frozenset({"protocolVersion"})
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     docket_id: Identifier
     outcome: Annotated[DecisionOutcome, BeforeValidator(word_of(DecisionOutcome))]
     attestation: Attestation | None
@@ -159,7 +171,8 @@ def decision_result(entry: DocketEntry) -> DecisionResult:
 class DocketExpiring(WireModel):
     """Notification: a row's deadline is near."""
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    required_on_wire: ClassVar[frozenset[str]] = frozenset({"protocolVersion", "kind"})
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     kind: Literal["docket-expiring"] = "docket-expiring"
     docket_id: Identifier
     expires_at: Instant
@@ -168,7 +181,8 @@ class DocketExpiring(WireModel):
 class DocketExpired(WireModel):
     """Notification: a row's deadline has passed."""
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    required_on_wire: ClassVar[frozenset[str]] = frozenset({"protocolVersion", "kind"})
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     kind: Literal["docket-expired"] = "docket-expired"
     docket_id: Identifier
 
@@ -176,7 +190,8 @@ class DocketExpired(WireModel):
 class DocketTransition(WireModel):
     """Notification: a row changed state."""
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    required_on_wire: ClassVar[frozenset[str]] = frozenset({"protocolVersion", "kind"})
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     kind: Literal["docket-transition"] = "docket-transition"
     docket_id: Identifier
     from_: Annotated[ReviewStatus, BeforeValidator(word_of(ReviewStatus))] = Field(alias="from")
@@ -187,7 +202,8 @@ class DocketTransition(WireModel):
 class SystemNotification(WireModel):
     """A word from the system to the people in a conversation; ``level`` is ``warning`` or ``error``."""
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    required_on_wire: ClassVar[frozenset[str]] = frozenset({"protocolVersion"})
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     level: Literal["warning", "error"]
     message: Text
 

@@ -16,6 +16,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from affiant_core.errors import SynchronousCallError
@@ -49,7 +51,7 @@ class _Asynchronous(Driver):
         return await _settled(function(*args, **kwargs))
 
     async def offload(self, function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        if inspect.iscoroutinefunction(inspect.unwrap(function)):
+        if inspect.iscoroutinefunction(function):
             return await _settled(function(*args, **kwargs))
         from anyio import to_thread
 
@@ -131,19 +133,23 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 # --- asynchronous host code, called from synchronous code ----------------------------------------------------------
 
 _portal_lock = threading.Lock()
-_portal: tuple[BlockingPortal, int] | None = None
+_portal: tuple[BlockingPortal, int, AbstractContextManager[BlockingPortal]] | None = None
+_nested: ContextVar[bool] = ContextVar("affiant_nested", default=False)
 
 
 def wait_for(answer: Awaitable[T]) -> T:
     """Wait for asynchronous host code from synchronous code, with the caller's context variables.
 
     All such code runs on one event loop in one background thread, so that clients and pools which belong to a loop stay
-    usable from call to call. Code that is itself on that loop gets a loop of its own.
+    usable from call to call. Code that is itself on that loop gets a loop of its own, and so does what that code calls:
+    the shared loop stands still until it returns.
     """
     portal, owner = _open_portal()
-    if owner == threading.get_ident():
+    if owner == threading.get_ident() or _nested.get():
+        context = copy_context()
+        context.run(_nested.set, True)
         with ThreadPoolExecutor(1, "affiant-nested") as pool:
-            return pool.submit(asyncio.run, _as_coroutine(answer)).result()
+            return pool.submit(context.run, asyncio.run, _as_coroutine(answer)).result()
     return portal.call(_as_coroutine, answer)
 
 
@@ -157,9 +163,11 @@ def _open_portal() -> tuple[BlockingPortal, int]:
         if _portal is None:
             from anyio.from_thread import start_blocking_portal
 
-            portal = start_blocking_portal("asyncio", name="affiant-portal").__enter__()
-            _portal = (portal, portal.call(threading.get_ident))
-        return _portal
+            opened = start_blocking_portal("asyncio", name="affiant-portal")
+            portal = opened.__enter__()
+            # The context manager is kept too: forgetting it would close the portal. It stays open until the process ends.
+            _portal = (portal, portal.call(threading.get_ident), opened)
+        return _portal[0], _portal[1]
 
 
 def _forget_portal() -> None:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, field_serializer
 
 from affiant_core.affidavit import Affidavit
 from affiant_core.errors import NotAnEnvelope, WireError
-from affiant_core.values import JSON, spell, utc_now
+from affiant_core.values import JSON, RECORD_DEPTH, spell, utc_now
 from affiant_core.vocabulary import operation_shape
 from affiant_core.wire import (
     MAX_JSON_BYTES,
@@ -95,7 +95,7 @@ class ToolEnvelope(WireModel):
 
 
 def _envelope_json(value: Any) -> Any:
-    return value if isinstance(value, Affidavit) else spell(value, "envelope")
+    return value if isinstance(value, Affidavit) else spell(value, "envelope", max_depth=RECORD_DEPTH)
 
 
 class ReadResult(ToolEnvelope):

@@ -16,7 +16,8 @@ from affiant_core.driver import ASYNCHRONOUS, Driver, run_now
 from affiant_core.envelope import ToolEnvelope, ToolError, WriteProposal, recognise
 from affiant_core.errors import RefusalCode
 from affiant_core.registry import ToolDescriptor
-from affiant_core.values import JSON
+from affiant_core.values import JSON, spell
+from affiant_core.wire import dumps
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ def read_plain(result: object) -> ToolEnvelope | str | None:
     """What a result says: an envelope, text (nothing at all is empty text), or ``None`` for any other object."""
     if isinstance(result, ToolEnvelope | str):
         return result
+    if isinstance(result, dict) and "kind" in result:
+        # A framework would write the dictionary as JSON, and a model would read the proposal in it.
+        return dumps(spell(result, "result"))
     return "" if result is None else None
 
 

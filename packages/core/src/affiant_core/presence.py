@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from math import isfinite
 
 from affiant_core.canonical import number_text
+from affiant_core.errors import ValueRefused
 from affiant_core.provenance import ProvenanceTag, UtteranceSpan, UtteranceSpanRef, clamp
 from affiant_core.values import spell
 from affiant_core.vocabulary import ProvenanceSource
@@ -44,16 +44,19 @@ def value_text(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, str):
         return value or None
-    if isinstance(value, int | float) and isfinite(value):
-        return number_text(value)
+    if isinstance(value, int | float):
+        try:
+            return number_text(value)
+        except ValueRefused:  # NaN, infinity, or an integer that no double holds
+            return None
     return None
 
 
 def find(utterance: str, text: str, hint: tuple[object, object] | None = None) -> Span | None:
     """The first place where ``text`` stands in ``utterance`` as a whole word, or ``None``.
 
-    ASCII letters match in either case and nothing else folds. The neighbours of a hit may not be letters, marks
-    (non-spacing), decimal digits or connector punctuation. ``hint`` is a port's claimed ``[start, end)`` in UTF-16
+    ASCII letters match in either case and nothing else folds. The neighbours of a hit may not be letters, marks,
+    decimal digits or connector punctuation. ``hint`` is a port's claimed ``[start, end)`` in UTF-16
     units: it is tried first, and counts only if it is itself a hit.
     """
     if not text.strip():
@@ -161,7 +164,9 @@ def _from_utf16(utterance: str, hint: tuple[object, object]) -> Span | None:
 def _whole_number(coordinate: object) -> int | None:
     if isinstance(coordinate, bool) or not isinstance(coordinate, int | float):
         return None
-    return int(coordinate) if isfinite(coordinate) and coordinate == int(coordinate) else None
+    if isinstance(coordinate, int):
+        return coordinate
+    return int(coordinate) if coordinate.is_integer() else None
 
 
 def _utf16_length(text: str) -> int:

@@ -183,6 +183,12 @@ class ProvenanceTag(WireModel):
             minted["confidence"] = clamp(confidence)
         return minted
 
+    @model_validator(mode="after")
+    def _empty_is_worth_nothing(self) -> Self:
+        if self.is_empty and self.confidence:
+            raise ValueError("the confidence of Empty is always 0 (PV-1).")
+        return self
+
     @classmethod
     def user_stated(cls, *, binding: Binding | None, note: str | None = None, at: datetime | None = None) -> Self:
         """A person's own act, at confidence 1; ``binding`` says which act, or is an explicit ``None``."""

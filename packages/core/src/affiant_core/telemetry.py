@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Tracer
+    from opentelemetry.trace import Span, Tracer
 
 log = logging.getLogger(__name__)
 
@@ -117,10 +118,10 @@ class Telemetry:
         A listener that raises is logged and harms nothing.
         """
         known = KEYS[key].attributes
-        told = {name: value for name, value in attributes.items() if value is not None}
-        for name in told:
+        for name in attributes:
             if name not in known:
                 raise KeyError(f"{key} has no attribute {name}")
+        told = {name: value for name, value in attributes.items() if value is not None}
         self._to_span(key, told)
         for listener in self._listeners:
             try:
@@ -148,3 +149,32 @@ def tracer() -> Tracer:
     from opentelemetry import trace
 
     return trace.get_tracer(INSTRUMENTATION_SCOPE)
+
+
+class ToolSpan:
+    """The span around one tool call."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    def ended(self, status: Literal["ok", "empty", "error"]) -> None:
+        """Note how the call ended."""
+        self._span.set_attribute("tool_status", status)
+
+
+@contextmanager
+def tool_span(tool_name: str) -> Iterator[ToolSpan]:
+    """The span ``execute_tool`` around a call; an exception marks it as an error and goes on (REFERENCE 6.5).
+
+    The exception's text is not recorded: it may hold values.
+    """
+    from opentelemetry import trace
+
+    span = tracer().start_span("execute_tool", attributes={"gen_ai.tool.name": tool_name})
+    with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        try:
+            yield ToolSpan(span)
+        except BaseException:
+            span.set_attribute("tool_status", "error")
+            span.set_status(trace.StatusCode.ERROR)
+            raise

@@ -44,7 +44,15 @@ MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 100
 """How deeply objects and arrays may be nested before a value is refused."""
 
-_INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?")
+RECORD_DEPTH = MAX_DEPTH + 10
+"""The same for a whole record, which puts a few levels of its own around each value."""
+
+MAX_DECIMAL_DIGITS = 1000
+"""The longest text that a ``Decimal`` may need, in digits; a few characters can ask for a billion."""
+
+_INSTANT = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)?", re.ASCII
+)
 _AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 
@@ -125,9 +133,9 @@ def has_lone_surrogate(text: str) -> bool:
     return False
 
 
-def spell(value: object, path: str = "value") -> JSON:
+def spell(value: object, path: str = "value", *, max_depth: int = MAX_DEPTH) -> JSON:
     """``value`` as JSON data, by the table above. Raises ``ValueRefused`` naming ``path`` and what lies below it."""
-    return _spell(value, path, MAX_DEPTH)
+    return _spell(value, path, max_depth)
 
 
 def _spell(value: Any, path: str, depth: int) -> JSON:
@@ -143,7 +151,7 @@ def _spell(value: Any, path: str, depth: int) -> JSON:
     if isinstance(value, float):
         return _float(float(value), path)
     if depth == 0:
-        raise ValueRefused(path, f"nested more than {MAX_DEPTH} levels deep.")
+        raise ValueRefused(path, "nested too deeply.")
     if isinstance(value, Mapping):
         return {_key(key, path): _spell(item, f"{path}.{key}", depth - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -160,13 +168,11 @@ def _object(value: Any, path: str, depth: int) -> JSON:
         case timedelta():
             raise ValueRefused(path, "a timedelta has no agreed spelling; give a number and name its unit.")
         case Decimal():
-            if not value.is_finite():
-                raise ValueRefused(path, "NaN and infinity are not JSON.")
-            return format(value, "f")
+            return _decimal(value, path)
         case UUID():
             return str(value)
         case BaseModel():
-            return _spell(value.model_dump(by_alias=True), path, depth)
+            return _spell(_members(value, path), path, depth)
         case bytes() | bytearray() | memoryview():
             raise ValueRefused(path, "bytes are not text; decode them, or encode them as base64 text.")
         case set() | frozenset():
@@ -176,6 +182,22 @@ def _object(value: Any, path: str, depth: int) -> JSON:
             return _spell(pairs, path, depth)
         case _:
             raise ValueRefused(path, f"a {type(value).__name__} has no honest JSON spelling; convert it first.")
+
+
+def _decimal(number: Decimal, path: str) -> str:
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise ValueRefused(path, "NaN and infinity are not JSON.")
+    if max(number.adjusted(), 0) + max(-exponent, 0) > MAX_DECIMAL_DIGITS:
+        raise ValueRefused(path, f"a decimal of more than {MAX_DECIMAL_DIGITS} digits.")
+    return format(number, "f")
+
+
+def _members(model: BaseModel, path: str) -> dict[str, Any]:
+    try:
+        return model.model_dump(by_alias=True, warnings=False)
+    except ValueError:
+        raise ValueRefused(path, f"a {type(model).__name__} whose members cannot be read.") from None
 
 
 def _text(text: str, path: str) -> str:

@@ -7,6 +7,7 @@ fractional digits and ``Z``, enums as the strings their schemas freeze, dictiona
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -58,10 +59,16 @@ def loads(text: str | bytes, *, max_bytes: int = MAX_JSON_BYTES) -> JSON:
     if size > max_bytes or (size * 4 > max_bytes and isinstance(text, str) and _utf8_size(text) > max_bytes):
         raise WireError(f"the JSON text is larger than the limit of {max_bytes} bytes.")
     try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8")  # json.loads would take UTF-16, UTF-32 and lone surrogates as well
         document = json.loads(
-            text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant, parse_float=_finite
+            text,
+            object_pairs_hook=_without_repeats,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_whole,
         )
-        if isinstance(text, bytes) or "\\ud" in text or "\\uD" in text or has_lone_surrogate(text):
+        if "\\ud" in text or "\\uD" in text or has_lone_surrogate(text):
             document = spell_text_only(document)
     except WireError:
         raise
@@ -71,8 +78,7 @@ def loads(text: str | bytes, *, max_bytes: int = MAX_JSON_BYTES) -> JSON:
         raise WireError("the JSON text is nested too deeply.") from None
     except json.JSONDecodeError as error:
         raise WireError(f"malformed JSON at line {error.lineno}, column {error.colno}.") from None
-    except ValueError:
-        # Bytes that are not UTF-8, or an integer of more digits than Python converts.
+    except ValueError:  # bytes that are not UTF-8
         raise WireError("the text cannot be read as JSON.") from None
     return cast(JSON, document)
 
@@ -110,6 +116,12 @@ def _finite(text: str) -> float:
     if not isfinite(number):
         raise WireError("a number is too large for a double.")
     return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > 300:  # the largest double has 309 digits
+        _finite(text)
+    return int(text)
 
 
 def spell_text_only(data: Any) -> Any:
@@ -252,7 +264,21 @@ def _json_object(value: Any, info: ValidationInfo) -> Any:
 def _plain_float(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("the number is too large for a double.") from None
+
+
+def _our_major_version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise ValueError("not a protocol version such as 0.5.0.")
+    if text.partition(".")[0] != PROTOCOL_VERSION.partition(".")[0]:
+        raise ValueError("the record is of another major protocol version (SR-4).")
+    return text
+
+
+_VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?")
 
 
 def word_of(enumeration: type[EnumT]) -> Callable[[Any], EnumT]:
@@ -271,6 +297,7 @@ def word_of(enumeration: type[EnumT]) -> Callable[[Any], EnumT]:
 
 Text = Annotated[StrictStr, AfterValidator(_well_formed)]
 Identifier = Annotated[StrictStr, Field(min_length=1), AfterValidator(_well_formed)]
+ProtocolVersion = Annotated[StrictStr, AfterValidator(_our_major_version)]
 Flag = StrictBool
 Count = Annotated[StrictInt, Field(ge=0)]
 TurnNumber = StrictInt

@@ -7,6 +7,7 @@ edited: a later change of a table is a step of its own, and step 1 then keeps a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -74,7 +75,7 @@ docket_entries = Table(
     Column("decision", Text),
     Column("execution_detail", Text),
     Column("presentation", Text, nullable=False),
-    UniqueConstraint("tenant_id", "entry_id", name="uq_docket_entries_tenant_entry"),
+    UniqueConstraint("entry_id", "tenant_id", name="uq_docket_entries_entry_tenant"),
     sqlite_autoincrement=True,
 )
 
@@ -114,7 +115,7 @@ STEPS: tuple[Callable[[Connection], None], ...] = (_first_tables,)
 """What each step does, in order; step 1 is the first."""
 
 
-def bring_up_to_date(connection: Connection, begin_writing: Callable[[Connection], None]) -> None:
+def bring_up_to_date(connection: Connection, begin_writing: Callable[[Any], None]) -> None:
     """Apply the steps that the database lacks, all in one transaction under its write lock.
 
     Several processes may do this at once: all but one find nothing left to do. A database that is up to date is only
@@ -125,7 +126,7 @@ def bring_up_to_date(connection: Connection, begin_writing: Callable[[Connection
     connection.rollback()
     if not missing:
         return
-    begin_writing(connection)
+    begin_writing(connection.connection.cursor())
     for number in range(_applied(connection) + 1, len(STEPS) + 1):
         STEPS[number - 1](connection)
         connection.execute(insert(affiant_schema), {"step": number, "applied_at": to_milliseconds(utc_now())})

@@ -7,10 +7,11 @@ shows beside it is in ``presentation`` (SR-1).
 from __future__ import annotations
 
 import sys
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -48,46 +49,111 @@ def from_milliseconds(count: int) -> datetime:
     return _EPOCH + count * _MILLISECOND
 
 
-def columns_of(entry: DocketEntry) -> dict[str, Any]:
-    """The row of ``entry``: a value for every column but its position."""
-    columns = written({name: getattr(entry, name) for name in _CODECS})
-    columns["approvals_count"] = len(entry.approvals or ())
-    columns["supersedes"] = entry.lineage.supersedes
-    columns["superseded_by"] = entry.lineage.superseded_by
-    return columns
+class RowCodec:
+    """Writes entries as rows and reads them back, from any thread.
 
-
-def written(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of some of an entry's members, given by attribute name."""
-    columns: dict[str, Any] = {}
-    for name, value in members.items():
-        columns[name] = None if value is None else _CODECS[name][0](value)
-        if name == "approvals":
-            columns["approvals_count"] = len(value or ())
-    return columns
-
-
-def entry_of(row: Mapping[str, Any]) -> DocketEntry:
-    """The entry that ``row`` holds.
-
-    Raises ``DocketCorrupt`` that names the entry's id and the column that cannot be read, and quotes nothing from it.
+    It remembers the records that it wrote and read last, by their text: filing a row and acting on it read the same
+    record several times, and the record is by far the largest part of a row. No caller ever holds an object or array
+    that another caller, or the memory, holds.
     """
-    members: dict[str, Any] = {}
-    name = "supersedes"
-    try:
-        lineage = Lineage(supersedes=row["supersedes"], superseded_by=row["superseded_by"])
-        for name, (_, read_column) in _CODECS.items():
-            stored = row[name]
-            members[name] = None if stored is None else read_column(stored)
-        return DocketEntry(**members, lineage=lineage)
-    except ValidationError as invalid:
-        # The only errors left are those of plain columns. pydantic quotes the input, so its error is not chained.
-        place = invalid.errors(include_url=False, include_input=False, include_context=False)[0]["loc"]
-        raise _unreadable(row, str(place[0]) if place else name) from None
-    except WireError as error:
-        raise _unreadable(row, name) from error
-    except (ValueError, TypeError, LookupError, OverflowError):
-        raise _unreadable(row, name) from None
+
+    def __init__(self, *, remembered: int = 256, longest: int = 32 * 1024) -> None:
+        self._remembered = remembered
+        self._longest = longest
+        self._lock = threading.Lock()
+        self._affidavits: OrderedDict[str, Affidavit] = OrderedDict()
+        self._writers = {**_WRITERS, **dict.fromkeys(_RECORDS, self._write_affidavit)}
+        self._readers = {**_READERS, **dict.fromkeys(_RECORDS, self._read_affidavit)}
+
+    def columns_of(self, entry: DocketEntry) -> dict[str, Any]:
+        """The row of ``entry``: a value for every column but its position."""
+        columns = self.written({name: getattr(entry, name) for name in _MEMBERS})
+        columns["supersedes"] = entry.lineage.supersedes
+        columns["superseded_by"] = entry.lineage.superseded_by
+        return columns
+
+    def written(self, members: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns of some of an entry's members, given by attribute name."""
+        columns: dict[str, Any] = {}
+        for name, value in members.items():
+            write = self._writers.get(name)
+            columns[name] = value if write is None or value is None else write(value)
+            if name == "approvals":
+                columns["approvals_count"] = len(value or ())
+        return columns
+
+    def entry_of(self, row: Mapping[str, Any]) -> DocketEntry:
+        """The entry that ``row`` holds.
+
+        Raises ``DocketCorrupt`` that names the entry's id and the column that cannot be read, and quotes nothing else.
+        """
+        members: dict[str, Any] = {}
+        name = "supersedes"
+        try:
+            members["lineage"] = Lineage(supersedes=row["supersedes"], superseded_by=row["superseded_by"])
+            for name in _MEMBERS:
+                stored = row[name]
+                read_column = self._readers.get(name)
+                members[name] = stored if read_column is None or stored is None else read_column(stored)
+            return DocketEntry(**members)
+        except ValidationError as invalid:
+            # Only a plain column can still be wrong. pydantic's own error quotes the input and is not chained.
+            faults = invalid.errors(include_url=False, include_input=False, include_context=False)
+            place = faults[0]["loc"]
+            raise _unreadable(row, str(place[0]) if place else name) from None
+        except WireError as error:
+            raise _unreadable(row, name) from error
+        except (ValueError, TypeError, LookupError, OverflowError):
+            raise _unreadable(row, name) from None
+
+    def _write_affidavit(self, affidavit: Affidavit) -> str:
+        text = dumps(affidavit.sworn())
+        if _reads_back_as_it_is(affidavit):
+            self._remember(text, _with_own_values(affidavit))
+        return text
+
+    def _read_affidavit(self, text: Any) -> Affidavit:
+        with self._lock:
+            affidavit = self._affidavits.get(text)
+        if affidavit is None:
+            affidavit = read(Affidavit, _load(text))
+            self._remember(text, affidavit)
+        return _with_own_values(affidavit)
+
+    def _remember(self, text: str, affidavit: Affidavit) -> None:
+        if len(text) > self._longest:
+            return
+        with self._lock:
+            self._affidavits[text] = affidavit
+            if len(self._affidavits) > self._remembered:
+                self._affidavits.popitem(last=False)
+
+
+def _reads_back_as_it_is(affidavit: Affidavit) -> bool:
+    """Whether a record is in its sworn form already, with nothing beside it that is stored elsewhere or nowhere."""
+    return (
+        type(affidavit) is Affidavit
+        and affidavit.operation_type in {"create", "update"}
+        and not affidavit.warnings
+        and affidavit.requires_confirmation
+        and all(field.allowed_values is None and field.pattern is None for field in affidavit.fields)
+    )
+
+
+def _with_own_values(affidavit: Affidavit) -> Affidavit:
+    if not any(_is_mutable(field) for field in affidavit.fields):
+        return affidavit
+    fields = [
+        field.model_copy(update={"value": deepcopy(field.value), "previous_value": deepcopy(field.previous_value)})
+        if _is_mutable(field)
+        else field
+        for field in affidavit.fields
+    ]
+    return affidavit.model_copy(update={"fields": tuple(fields)})
+
+
+def _is_mutable(field: AffidavitField) -> bool:
+    return isinstance(field.value, dict | list) or isinstance(field.previous_value, dict | list)
 
 
 def _unreadable(row: Mapping[str, Any], column: str) -> DocketCorrupt:
@@ -111,15 +177,11 @@ def _load_object(text: Any) -> dict[str, JSON]:
     return document
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _write_model(model: WireModel) -> str:
     return model.to_json_string()
 
 
-def _model(model: type[ModelT]) -> Callable[[Any], ModelT]:
+def _reader(model: type[ModelT]) -> Callable[[Any], ModelT]:
     return lambda text: read(model, _load(text))
 
 
@@ -141,76 +203,41 @@ def _read_approvals(text: Any) -> tuple[Approval, ...]:
     return tuple(read(Approval, item) for item in document)
 
 
-@lru_cache(maxsize=64)
-def _read_requirement(text: Any) -> Requirement:
-    return read(Requirement, _load(text))
+_MEMBERS = tuple(name for name in DocketEntry.model_fields if name != "lineage")
+"""Every member of an entry but the lineage: each has the column of its own name. Null is null either way."""
 
+_RECORDS = ("affidavit", "amended_affidavit")
 
-def _write_affidavit(affidavit: Affidavit) -> str:
-    return dumps(affidavit.sworn())
-
-
-def _read_affidavit(text: Any) -> Affidavit:
-    # One act reads the same row several times, and the record is by far its largest part.
-    if not isinstance(text, str) or len(text) > _REMEMBERED_LENGTH:
-        return read(Affidavit, _load(text))
-    affidavit = _remembered(text)
-    if not any(_is_mutable(field) for field in affidavit.fields):
-        return affidavit
-    return affidavit.model_copy(update={"fields": tuple(map(_with_own_values, affidavit.fields))})
-
-
-_REMEMBERED_LENGTH = 32 * 1024
-
-
-@lru_cache(maxsize=256)
-def _remembered(text: str) -> Affidavit:
-    return read(Affidavit, _load(text))
-
-
-def _is_mutable(field: AffidavitField) -> bool:
-    return isinstance(field.value, dict | list) or isinstance(field.previous_value, dict | list)
-
-
-def _with_own_values(field: AffidavitField) -> AffidavitField:
-    # No caller ever holds an object or array that another caller, or the memory, holds too.
-    if not _is_mutable(field):
-        return field
-    return field.model_copy(
-        update={"value": deepcopy(field.value), "previous_value": deepcopy(field.previous_value)}
-    )
-
-
-_Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-_PLAIN: _Codec = (_same, _same)
-_WORD: _Codec = (str, _same)
-_INSTANT: _Codec = (to_milliseconds, from_milliseconds)
-_OBJECT: _Codec = (dumps, _load_object)
-_AFFIDAVIT: _Codec = (_write_affidavit, _read_affidavit)
-
-_CODECS: Mapping[str, _Codec] = {
-    "tenant_id": _PLAIN,
-    "entry_id": _PLAIN,
-    "conversation_id": _PLAIN,
-    "status": _WORD,
-    "execution": _WORD,
-    "filed_at": _INSTANT,
-    "expires_at": _INSTANT,
-    "decided_at": _INSTANT,
-    "requested_by": _PLAIN,
-    "channel": _PLAIN,
-    "tool_name": _PLAIN,
-    "protocol_version": _PLAIN,
-    "affidavit": _AFFIDAVIT,
-    "amended_affidavit": _AFFIDAVIT,
-    "requirement": (_write_model, _read_requirement),
-    "blocked": (_write_model, _read_blocked),
-    "approvals": (_write_approvals, _read_approvals),
-    "attestation": (_write_model, _model(Attestation)),
-    "amendments": _OBJECT,
-    "preserved_amendments": (_write_model, _model(PreservedAmendments)),
-    "decision": (_write_model, _model(DecisionRecord)),
-    "execution_detail": _OBJECT,
-    "presentation": (_write_model, _model(Presentation)),
+_WRITERS: Mapping[str, Callable[[Any], Any]] = {
+    "status": str,
+    "execution": str,
+    "filed_at": to_milliseconds,
+    "expires_at": to_milliseconds,
+    "decided_at": to_milliseconds,
+    "requirement": _write_model,
+    "blocked": _write_model,
+    "approvals": _write_approvals,
+    "attestation": _write_model,
+    "amendments": dumps,
+    "preserved_amendments": _write_model,
+    "decision": _write_model,
+    "execution_detail": dumps,
+    "presentation": _write_model,
 }
-"""Every member that has a column of its own name: how it is written, and how it is read. Null is null either way."""
+"""How a member is written that is not stored as it is. The records themselves: :class:`RowCodec`."""
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "filed_at": from_milliseconds,
+    "expires_at": from_milliseconds,
+    "decided_at": from_milliseconds,
+    "requirement": _reader(Requirement),
+    "blocked": _read_blocked,
+    "approvals": _read_approvals,
+    "attestation": _reader(Attestation),
+    "amendments": _load_object,
+    "preserved_amendments": _reader(PreservedAmendments),
+    "decision": _reader(DecisionRecord),
+    "execution_detail": _load_object,
+    "presentation": _reader(Presentation),
+}
+"""How a column is read that does not hold the member as it is. The records themselves: :class:`RowCodec`."""

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Dialect, Engine, QueuePool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from affiant_core.errors import DocketCorrupt, DocketError, DocketUnavailable, DocketUrlInvalid
@@ -69,10 +69,15 @@ class SqliteFile:
         finally:
             self._turn.release()
 
+    @property
+    def dialect(self) -> Dialect:
+        """What statements are compiled for."""
+        return self.engine.dialect
+
     @staticmethod
-    def begin_writing(connection: Connection) -> None:
-        """Begin a transaction that holds the write lock from its start."""
-        connection.connection.cursor().execute("BEGIN IMMEDIATE")
+    def begin_writing(cursor: Any) -> None:
+        """Begin a transaction that holds the write lock from its start, on a cursor of the driver's own."""
+        cursor.execute("BEGIN IMMEDIATE")
 
     def use_write_ahead_log(self, connection: Connection) -> None:
         """Switch the file to its write-ahead log, for good. Called once the file is known to be a Docket.
@@ -80,10 +85,10 @@ class SqliteFile:
         The switch needs the file to itself and SQLite does not wait for that, so it is tried until the busy timeout.
         """
         give_up_at = time.monotonic() + self._busy_timeout
-        while True:
+        mode: object = None
+        while mode is None:
             try:
                 mode = connection.exec_driver_sql("PRAGMA journal_mode = WAL").scalar()
-                break
             except DBAPIError as error:
                 if _code(error.orig) != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up_at:
                     raise
@@ -133,15 +138,15 @@ class SqliteFile:
 
     def _locked(self) -> str:
         return (
-            f"{self.path} stayed locked for {self._busy_timeout:g} seconds; nothing was changed. Look for a process that "
-            "holds a transaction open, or give a longer busy_timeout."
+            f"{self.path} stayed locked for {self._busy_timeout:g} seconds; nothing was changed. Look for a process "
+            "that holds a transaction open, or give a longer busy_timeout."
         )
 
 
 _UNAVAILABLE = {
     sqlite3.SQLITE_READONLY: "the file is read-only; make it and its folder writable for this process",
-    sqlite3.SQLITE_CANTOPEN: "the file or its write-ahead log cannot be opened; make the file and its folder readable and "
-    "writable for this process, and see that it may open more files",
+    sqlite3.SQLITE_CANTOPEN: "the file or its write-ahead log cannot be opened; make the file and its folder readable "
+    "and writable for this process, and see that it may open more files",
     sqlite3.SQLITE_PERM: "this process may not use the file; make it and its folder readable and writable",
     sqlite3.SQLITE_FULL: "the disk is full; free some space",
     sqlite3.SQLITE_IOERR: "the disk failed to read or write; look at the disk and its free space",
@@ -167,7 +172,9 @@ def _path_in(url: str) -> Path:
     if parsed.query:
         raise DocketUrlInvalid("a SQLite docket URL takes no options; give them to SqlDocketStore.open as keywords.")
     if not parsed.database or parsed.database == ":memory:":
-        raise DocketUrlInvalid("a SQLite docket is a file; use 'memory://' for a Docket that does not outlive the process.")
+        raise DocketUrlInvalid(
+            "a SQLite docket is a file; use 'memory://' for a Docket that does not outlive the process."
+        )
     if "\0" in parsed.database:
         raise DocketUrlInvalid("the path in the docket URL holds a null character.")
     return Path(os.path.abspath(parsed.database))
@@ -183,9 +190,13 @@ def _require_usable(path: Path) -> None:
         if exists and not path.is_file():
             raise DocketUnavailable(f"{path} is not a file; name a file for the Docket.")
     except OSError as error:
-        raise DocketUnavailable(f"{path} cannot be reached ({error.strerror}); check the path and its permissions.") from error
+        raise DocketUnavailable(
+            f"{path} cannot be reached ({error.strerror}); check the path and its permissions."
+        ) from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise DocketUnavailable(f"the folder {folder} is not writable; SQLite keeps its log there, so make it writable.")
+        raise DocketUnavailable(
+            f"the folder {folder} is not writable; SQLite keeps its log there, so make it writable."
+        )
     if exists and not os.access(path, os.R_OK | os.W_OK):
         raise DocketUnavailable(f"{path} is read-only or not readable; make it readable and writable for this process.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from affiant_core.envelope import ToolError
 from affiant_core.pipeline import CallNext, ToolInvocation
-from affiant_core.telemetry import Telemetry, tracer
+from affiant_core.telemetry import Telemetry, tool_span
 
 
 class ToolTracingFilter:
@@ -15,27 +15,19 @@ class ToolTracingFilter:
 
     async def __call__(self, invocation: ToolInvocation, call_next: CallNext) -> None:
         """Trace one call. A returned ``ToolError`` is told as an event too; its ``retryable`` is acted on by nobody."""
-        from opentelemetry.trace import StatusCode, use_span
-
-        span = tracer().start_span("execute_tool", attributes={"gen_ai.tool.name": invocation.tool_name})
-        with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
-            try:
-                await call_next()
-            except BaseException:
-                span.set_attribute("tool_status", "error")
-                span.set_status(StatusCode.ERROR)
-                raise
+        with tool_span(invocation.tool_name) as span:
+            await call_next()
             envelope = invocation.envelope()
-            if isinstance(envelope, ToolError):
-                span.set_attribute("tool_status", "error")
-                self._telemetry.emit(
-                    "affiant.tool_error",
-                    {
-                        "gen_ai.tool.name": invocation.tool_name,
-                        "tool_error.code": envelope.code,
-                        "tool_error.retryable": envelope.retryable,
-                        "exception.type": "ReturnedToolError",
-                    },
-                )
+            if not isinstance(envelope, ToolError):
+                span.ended("empty" if invocation.text() == "" else "ok")
                 return
-            span.set_attribute("tool_status", "empty" if invocation.text() == "" else "ok")
+            span.ended("error")
+            self._telemetry.emit(
+                "affiant.tool_error",
+                {
+                    "gen_ai.tool.name": invocation.tool_name,
+                    "tool_error.code": envelope.code,
+                    "tool_error.retryable": envelope.retryable,
+                    "exception.type": "ReturnedToolError",
+                },
+            )
