@@ -1,7 +1,21 @@
 """The thirty lines of the README: a tool that proposes, a person who decides, a host that writes."""
 
-from affiant_core import ActContext, Affiant, Affidavit, AffidavitField, Approve, Member, Turn, TurnContext
-from affiant_core import ReadResult, WriteProposal, grade, open_docket, read_tool, write_tool
+from affiant_core import (
+    ActContext,
+    Affiant,
+    Affidavit,
+    AffidavitField,
+    Approve,
+    Member,
+    ReadResult,
+    Turn,
+    TurnContext,
+    WriteProposal,
+    grade,
+    open_docket,
+    read_tool,
+    write_tool,
+)
 from affiant_langchain_bridge import bind
 
 limits = {"c-1": 100}  # the host's own data

@@ -16,10 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import show
-from affiant_core import ActContext, Affiant, Approve, Listing, Member, Refusal, Reject
 from agent import say
 from host import EXECUTOR, TENANT, open_host, write
 from hr import HEADCOUNT, HumanResources
+
+from affiant_core import ActContext, Affiant, Approve, Listing, Member, Refusal, Reject
 
 ZOE = "emp-017"
 MANAGER = ActContext(TENANT, Member("manager-product"), channel="desk")

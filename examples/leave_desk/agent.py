@@ -6,14 +6,15 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from affiant_core import Affiant, Member, Turn, TurnContext
-from affiant_langchain_bridge import bind
 from host import TENANT
 from langchain.agents import create_agent
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+
+from affiant_core import Affiant, Member, Turn, TurnContext
+from affiant_langchain_bridge import bind
 
 SYSTEM_PROMPT = (
     "You are a leave desk. Look people up before you propose anything. Your write tools only file proposals: "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hr import HumanResources
+
 from affiant_core import (
     ActContext,
     Affiant,
@@ -18,7 +20,6 @@ from affiant_core import (
     four_eyes,
     open_docket,
 )
-from hr import HumanResources
 from tools import LeaveTools
 
 TENANT = "acme"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
-from affiant_core import DocketEntry, EvidenceCard
-from affiant_core.docket.model import MemberAttestor, StandingOrderAttestor
 from hr import HumanResources
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from affiant_core import DocketEntry, EvidenceCard
+from affiant_core.docket.model import MemberAttestor, StandingOrderAttestor
 
 WIDTH = 110
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from enum import Enum
 
+from hr import Employee, HumanResources
+
 from affiant_core import (
     Affidavit,
     AffidavitField,
@@ -20,7 +22,6 @@ from affiant_core import (
     read_tool,
     write_tool,
 )
-from hr import Employee, HumanResources
 
 
 class LeaveKind(Enum):

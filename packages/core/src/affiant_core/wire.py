@@ -161,6 +161,7 @@ class WireModel(BaseModel):
         serialize_by_alias=True,
         frozen=True,
         extra="forbid",
+        defer_build=True,  # importing the package builds no schema; the first use of a model does
     )
 
     required_on_wire: ClassVar[frozenset[str]] = frozenset()

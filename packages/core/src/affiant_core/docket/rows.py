@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -53,21 +53,19 @@ class RowCodec:
     """Writes entries as rows and reads them back, from any thread.
 
     It remembers the records that it wrote and read last, by their text: filing a row and acting on it read the same
-    record several times, and the record is by far the largest part of a row. No caller ever holds an object or array
-    that another caller, or the memory, holds.
+    records several times, and to read one costs as much as all the rest of a call. No caller ever holds an object or
+    array that another caller, or the memory, holds.
     """
 
-    def __init__(self, *, remembered: int = 256, longest: int = 32 * 1024) -> None:
-        self._remembered = remembered
+    def __init__(self, *, remembered: int = 1024, longest: int = 32 * 1024) -> None:
+        self._most = remembered
         self._longest = longest
         self._lock = threading.Lock()
-        self._affidavits: OrderedDict[str, Affidavit] = OrderedDict()
-        self._writers = {**_WRITERS, **dict.fromkeys(_RECORDS, self._write_affidavit)}
-        self._readers = {**_READERS, **dict.fromkeys(_RECORDS, self._read_affidavit)}
+        self._memory: OrderedDict[tuple[str, str], WireModel] = OrderedDict()
 
     def columns_of(self, entry: DocketEntry) -> dict[str, Any]:
         """The row of ``entry``: a value for every column but its position."""
-        columns = self.written({name: getattr(entry, name) for name in _MEMBERS})
+        columns = self.written({name: getattr(entry, name) for name in _COLUMNS})
         columns["supersedes"] = entry.lineage.supersedes
         columns["superseded_by"] = entry.lineage.superseded_by
         return columns
@@ -76,10 +74,12 @@ class RowCodec:
         """The columns of some of an entry's members, given by attribute name."""
         columns: dict[str, Any] = {}
         for name, value in members.items():
-            write = self._writers.get(name)
-            columns[name] = value if write is None or value is None else write(value)
+            column = _COLUMNS[name]
+            stored = columns[name] = None if value is None else column.write(value)
             if name == "approvals":
                 columns["approvals_count"] = len(value or ())
+            if column.remembered and stored is not None and _reads_back_as_it_is(value):
+                self._remember((name, stored), _own(value))
         return columns
 
     def entry_of(self, row: Mapping[str, Any]) -> DocketEntry:
@@ -91,10 +91,14 @@ class RowCodec:
         name = "supersedes"
         try:
             members["lineage"] = Lineage(supersedes=row["supersedes"], superseded_by=row["superseded_by"])
-            for name in _MEMBERS:
+            for name, column in _COLUMNS.items():
                 stored = row[name]
-                read_column = self._readers.get(name)
-                members[name] = stored if read_column is None or stored is None else read_column(stored)
+                if stored is None:
+                    members[name] = None
+                elif column.remembered:
+                    members[name] = self._recall((name, stored), column)
+                else:
+                    members[name] = column.read(stored)
             return DocketEntry(**members)
         except ValidationError as invalid:
             # Only a plain column can still be wrong. pydantic's own error quotes the input and is not chained.
@@ -106,58 +110,54 @@ class RowCodec:
         except (ValueError, TypeError, LookupError, OverflowError):
             raise _unreadable(row, name) from None
 
-    def _write_affidavit(self, affidavit: Affidavit) -> str:
-        text = dumps(affidavit.sworn())
-        if _reads_back_as_it_is(affidavit):
-            self._remember(text, _with_own_values(affidavit))
-        return text
-
-    def _read_affidavit(self, text: Any) -> Affidavit:
+    def _recall(self, key: tuple[str, str], column: _Column) -> WireModel:
         with self._lock:
-            affidavit = self._affidavits.get(text)
-        if affidavit is None:
-            affidavit = read(Affidavit, _load(text))
-            self._remember(text, affidavit)
-        return _with_own_values(affidavit)
+            record = self._memory.get(key)
+        if record is None:
+            record = column.read(key[1])
+            self._remember(key, record)
+        return _own(record)
 
-    def _remember(self, text: str, affidavit: Affidavit) -> None:
-        if len(text) > self._longest:
+    def _remember(self, key: tuple[str, str], record: WireModel) -> None:
+        if len(key[1]) > self._longest:
             return
         with self._lock:
-            self._affidavits[text] = affidavit
-            if len(self._affidavits) > self._remembered:
-                self._affidavits.popitem(last=False)
-
-
-def _reads_back_as_it_is(affidavit: Affidavit) -> bool:
-    """Whether a record is in its sworn form already, with nothing beside it that is stored elsewhere or nowhere."""
-    return (
-        type(affidavit) is Affidavit
-        and affidavit.operation_type in {"create", "update"}
-        and not affidavit.warnings
-        and affidavit.requires_confirmation
-        and all(field.allowed_values is None and field.pattern is None for field in affidavit.fields)
-    )
-
-
-def _with_own_values(affidavit: Affidavit) -> Affidavit:
-    if not any(_is_mutable(field) for field in affidavit.fields):
-        return affidavit
-    fields = [
-        field.model_copy(update={"value": deepcopy(field.value), "previous_value": deepcopy(field.previous_value)})
-        if _is_mutable(field)
-        else field
-        for field in affidavit.fields
-    ]
-    return affidavit.model_copy(update={"fields": tuple(fields)})
-
-
-def _is_mutable(field: AffidavitField) -> bool:
-    return isinstance(field.value, dict | list) or isinstance(field.previous_value, dict | list)
+            self._memory[key] = record
+            if len(self._memory) > self._most:
+                self._memory.popitem(last=False)
 
 
 def _unreadable(row: Mapping[str, Any], column: str) -> DocketCorrupt:
     return DocketCorrupt(f"the Docket row {row['entry_id']!r} cannot be read: its column {column!r} is damaged.")
+
+
+# --- what may be remembered ----------------------------------------------------------------------------------------
+
+
+def _reads_back_as_it_is(record: WireModel) -> bool:
+    """Whether reading what was written gives this very record: all of them do, but for an Affidavit not yet sworn."""
+    return not isinstance(record, Affidavit) or (
+        record.operation_type in {"create", "update"}
+        and not record.warnings
+        and record.requires_confirmation
+        and all(field.allowed_values is None and field.pattern is None for field in record.fields)
+    )
+
+
+def _own(record: WireModel) -> WireModel:
+    """``record``, with copies of whatever in it could be changed. The records themselves are frozen."""
+    match record:
+        case Affidavit() if any(map(_is_mutable, record.fields)):
+            fields = tuple(field.model_copy(deep=True) if _is_mutable(field) else field for field in record.fields)
+            return record.model_copy(update={"fields": fields})
+        case Presentation() if record.hints or record.prior_amendments is not None:
+            return record.model_copy(deep=True)
+        case _:
+            return record
+
+
+def _is_mutable(field: AffidavitField) -> bool:
+    return isinstance(field.value, dict | list) or isinstance(field.previous_value, dict | list)
 
 
 # --- one column ----------------------------------------------------------------------------------------------------
@@ -177,19 +177,16 @@ def _load_object(text: Any) -> dict[str, JSON]:
     return document
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _write_model(model: WireModel) -> str:
     return model.to_json_string()
 
 
-def _reader(model: type[ModelT]) -> Callable[[Any], ModelT]:
-    return lambda text: read(model, _load(text))
-
-
-def _read_blocked(text: Any) -> RequirementNotImplemented | CoverageBlocked:
-    document = _load_object(text)
-    if document.get("code") == "coverage-refused":
-        return read(CoverageBlocked, document)
-    return read(RequirementNotImplemented, document)
+def _write_affidavit(affidavit: Affidavit) -> str:
+    return dumps(affidavit.sworn())
 
 
 def _write_approvals(approvals: tuple[Approval, ...]) -> str:
@@ -203,41 +200,54 @@ def _read_approvals(text: Any) -> tuple[Approval, ...]:
     return tuple(read(Approval, item) for item in document)
 
 
-_MEMBERS = tuple(name for name in DocketEntry.model_fields if name != "lineage")
-"""Every member of an entry but the lineage: each has the column of its own name. Null is null either way."""
+def _read_blocked(text: Any) -> RequirementNotImplemented | CoverageBlocked:
+    document = _load_object(text)
+    if document.get("code") == "coverage-refused":
+        return read(CoverageBlocked, document)
+    return read(RequirementNotImplemented, document)
 
-_RECORDS = ("affidavit", "amended_affidavit")
 
-_WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "status": str,
-    "execution": str,
-    "filed_at": to_milliseconds,
-    "expires_at": to_milliseconds,
-    "decided_at": to_milliseconds,
-    "requirement": _write_model,
-    "blocked": _write_model,
-    "approvals": _write_approvals,
-    "attestation": _write_model,
-    "amendments": dumps,
-    "preserved_amendments": _write_model,
-    "decision": _write_model,
-    "execution_detail": dumps,
-    "presentation": _write_model,
+class _Column(NamedTuple):
+    write: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _same
+    remembered: bool = False
+
+
+def _model(model: type[ModelT], write: Callable[[Any], str] = _write_model) -> _Column:
+    def read_model(text: Any) -> ModelT:
+        return read(model, _load(text))
+
+    return _Column(write, read_model, remembered=True)
+
+
+_PLAIN = _Column()
+_WORD = _Column(str)
+_INSTANT = _Column(to_milliseconds, from_milliseconds)
+_OBJECT = _Column(dumps, _load_object)
+
+_COLUMNS: Mapping[str, _Column] = {
+    "protocol_version": _PLAIN,
+    "entry_id": _PLAIN,
+    "tenant_id": _PLAIN,
+    "conversation_id": _PLAIN,
+    "channel": _PLAIN,
+    "tool_name": _PLAIN,
+    "affidavit": _model(Affidavit, _write_affidavit),
+    "amended_affidavit": _model(Affidavit, _write_affidavit),
+    "requirement": _model(Requirement),
+    "status": _WORD,
+    "execution": _WORD,
+    "blocked": _Column(_write_model, _read_blocked),
+    "approvals": _Column(_write_approvals, _read_approvals),
+    "attestation": _model(Attestation),
+    "amendments": _OBJECT,
+    "preserved_amendments": _Column(_write_model, lambda text: read(PreservedAmendments, _load(text))),
+    "decision": _model(DecisionRecord),
+    "filed_at": _INSTANT,
+    "expires_at": _INSTANT,
+    "decided_at": _INSTANT,
+    "execution_detail": _OBJECT,
+    "presentation": _model(Presentation),
+    "requested_by": _PLAIN,
 }
-"""How a member is written that is not stored as it is. The records themselves: :class:`RowCodec`."""
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "filed_at": from_milliseconds,
-    "expires_at": from_milliseconds,
-    "decided_at": from_milliseconds,
-    "requirement": _reader(Requirement),
-    "blocked": _read_blocked,
-    "approvals": _read_approvals,
-    "attestation": _reader(Attestation),
-    "amendments": _load_object,
-    "preserved_amendments": _reader(PreservedAmendments),
-    "decision": _reader(DecisionRecord),
-    "execution_detail": _load_object,
-    "presentation": _reader(Presentation),
-}
-"""How a column is read that does not hold the member as it is. The records themselves: :class:`RowCodec`."""
+"""Every member of an entry that has the column of its own name: all but the lineage. Null is null either way."""

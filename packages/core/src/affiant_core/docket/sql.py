@@ -58,7 +58,6 @@ class SqlDocketStore:
         self._database = database
         self._codec = RowCodec()
         self._compiled: dict[ClauseElement, Compiled] = {}
-        self._closed = False
 
     @classmethod
     def open(cls, url: str, *, busy_timeout: float = BUSY_TIMEOUT, synchronous: Synchronous = "FULL") -> Self:
@@ -76,7 +75,7 @@ class SqlDocketStore:
         try:
             with database.faults(), database.engine.connect() as connection:
                 bring_up_to_date(connection, database.begin_writing)
-                database.use_write_ahead_log(connection)
+                database.settle(connection)
         except BaseException:
             database.close()
             raise
@@ -102,8 +101,7 @@ class SqlDocketStore:
     def belongs_elsewhere(self, tenant_id: str, entry_id: str) -> bool:
         """Whether some other tenant has a row with this id (AZ-2)."""
         with self._reading() as cursor:
-            found = self._run(cursor, statements.BELONGS_ELSEWHERE, _key(tenant_id, entry_id)).fetchone()
-        return found is not None
+            return bool(self._run(cursor, statements.BELONGS_ELSEWHERE, _key(tenant_id, entry_id)).fetchall())
 
     def transition(self, tenant_id: str, entry_id: str, change: Transition) -> Applied:
         """Move a pending row in one guarded write (DK-1)."""
@@ -158,7 +156,6 @@ class SqlDocketStore:
 
     def close(self) -> None:
         """Close the database. A closed store raises ``DocketUnavailable`` when it is used again."""
-        self._closed = True
         self._database.close()
 
     def _change(
@@ -189,27 +186,17 @@ class SqlDocketStore:
     @contextmanager
     def _reading(self) -> Iterator[Any]:
         """A cursor of the driver's own, for one statement."""
-        with self._database.faults(), self._connection() as connection:
+        with self._database.faults(), self._database.connection() as connection:
             yield connection.cursor()
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
         """A cursor in a transaction that holds the write lock; committed at the end, undone by any exception."""
-        with self._database.faults(), self._database.write_turn(), self._connection() as connection:
+        with self._database.faults(), self._database.write_turn(), self._database.connection() as connection:
             cursor = connection.cursor()
             self._database.begin_writing(cursor)
             yield cursor
             connection.commit()
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        if self._closed:
-            raise DocketUnavailable("the Docket was closed; open it again.")
-        connection = self._database.engine.raw_connection()
-        try:
-            yield connection
-        finally:
-            connection.close()  # back to the pool, which rolls back whatever was not committed
 
 
 def _key(tenant_id: str, entry_id: str) -> dict[str, Any]:
@@ -227,8 +214,8 @@ def _within(scope: Scope, now: datetime, limit: int) -> dict[str, Any]:
 
 
 def _findable(name: str | None) -> str | None:
-    # Text that has no UTF-8 form was never filed and cannot be sent to a database; null equals nothing.
-    return None if name is None or has_lone_surrogate(name) else name
+    # Text that has no UTF-8 form was never filed and cannot be sent to a database; neither was the empty text.
+    return "" if name is not None and has_lone_surrogate(name) else name
 
 
 def _named(rows: list[Any]) -> list[dict[str, Any]]:

@@ -6,18 +6,22 @@ import os
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Dialect, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Dialect, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from affiant_core.errors import DocketCorrupt, DocketError, DocketUnavailable, DocketUrlInvalid
 
 Synchronous = Literal["FULL", "NORMAL"]
+
+_MOST_IDLE = 8
+"""How many connections are kept open for the next calls; a burst of threads may open more for a while."""
 
 _EXAMPLES = "'sqlite:///relative/path.db' or 'sqlite:////absolute/path.db'"
 
@@ -38,6 +42,9 @@ class SqliteFile:
         self._busy_timeout = busy_timeout
         self._synchronous = synchronous
         self._turn = threading.Lock()
+        self._idle: deque[Any] = deque()  # its methods are atomic
+        self._file: tuple[int, int] | None = None
+        self._closed = False
         self.engine = self._make_engine()
         _OPEN_FILES.add(self)
 
@@ -57,6 +64,8 @@ class SqliteFile:
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error) as error:
+            if "Could not decode to UTF-8" in str(error):  # the driver quotes the text
+                raise DocketCorrupt(f"a row in {self.path} holds text that is not UTF-8; restore a copy.") from None
             raise self._fault(error) from error
 
     @contextmanager
@@ -79,8 +88,8 @@ class SqliteFile:
         """Begin a transaction that holds the write lock from its start, on a cursor of the driver's own."""
         cursor.execute("BEGIN IMMEDIATE")
 
-    def use_write_ahead_log(self, connection: Connection) -> None:
-        """Switch the file to its write-ahead log, for good. Called once the file is known to be a Docket.
+    def settle(self, connection: Connection) -> None:
+        """Switch the file to its write-ahead log, for good. Called once, when the file is known to be a Docket.
 
         The switch needs the file to itself and SQLite does not wait for that, so it is tried until the busy timeout.
         """
@@ -97,20 +106,56 @@ class SqliteFile:
             raise DocketUnavailable(
                 f"the file system of {self.path} cannot keep a write-ahead log; keep the Docket on a local disk."
             )
+        self._file = _identity(self.path)
+
+    @contextmanager
+    def connection(self) -> Iterator[Any]:
+        """A connection of the driver's own; whatever was not committed at the end is undone."""
+        self._require_in_place()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.engine.raw_connection()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()  # closing undoes what was not committed
+            raise
+        if self._closed or len(self._idle) >= _MOST_IDLE:
+            connection.close()
+        else:
+            self._idle.append(connection)
 
     def close(self) -> None:
-        """Close every idle connection."""
+        """Close every connection: the idle ones now, the others when their calls end."""
+        self._closed = True
         _OPEN_FILES.discard(self)
-        self.engine.dispose()
+        self.close_idle()
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody uses just now; more are opened when they are needed."""
+        while True:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
+    def _require_in_place(self) -> None:
+        # SQLite would go on reading and writing a file that has no name any more, and every row would be lost.
+        if self._closed:
+            raise DocketUnavailable("the Docket was closed; open it again.")
+        try:
+            identity = _identity(self.path)
+        except OSError as error:
+            raise DocketUnavailable(f"{self.path} is gone ({error.strerror}); restore it and open it again.") from error
+        if self._file != identity:
+            raise DocketUnavailable(f"{self.path} was replaced by another file; open it again.")
 
     def _make_engine(self) -> Engine:
         engine = create_engine(
             URL.create("sqlite", database=str(self.path)),
             connect_args={"timeout": self._busy_timeout, "isolation_level": None, "check_same_thread": False},
-            poolclass=QueuePool,
-            pool_size=8,
-            max_overflow=-1,
-            pool_use_lifo=True,
+            poolclass=NullPool,
             hide_parameters=True,  # sworn values never reach an error's text or a log
         )
         event.listen(engine, "connect", self._set_up)
@@ -158,6 +203,11 @@ _UNAVAILABLE = {
 def _code(error: BaseException | None) -> int:
     """SQLite's primary result code; 0 for an error that has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _path_in(url: str) -> Path:
@@ -208,13 +258,12 @@ _OPEN_FILES: WeakSet[SqliteFile] = WeakSet()
 
 def _before_fork() -> None:
     for file in list(_OPEN_FILES):
-        file.engine.dispose()
+        file.close_idle()
 
 
 def _after_fork_in_child() -> None:
     for file in list(_OPEN_FILES):
-        file._turn = threading.Lock()  # pyright: ignore[reportPrivateUsage]  # same module
-        file.engine.dispose(close=False)  # a pool with locks of its own; the parent's were copied in any state
+        file._turn = threading.Lock()  # pyright: ignore[reportPrivateUsage]  # another thread may have held the copy
 
 
 if hasattr(os, "register_at_fork"):
