@@ -138,9 +138,8 @@ def test_a_cards_optional_member_is_never_null(member):
 
 def test_every_other_member_of_the_card_is_written_null():
     """Seed, "Serializing": everything but the six is written as null."""
-    written = card_for(row(affidavit=affidavit(field("a", None).model_copy(
-        update={"provenance": field("a").provenance.supersede(ProvenanceTag.empty(at=FILED))})).with_fields(
-            [AffidavitField.of("a", None, ProvenanceTag.empty(at=FILED))])), DURING).to_json()  # fmt: skip
+    unknown = AffidavitField.of("a", None, ProvenanceTag.empty(at=FILED))
+    written = card_for(row(affidavit=affidavit(unknown)), DURING).to_json()
     assert [written[name] for name in ("priorAmendments", "blocked", "populatedConfidence")] == [None, None, None]
     assert written["emptyFieldCount"] == 1
 

@@ -9,7 +9,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 
 from affiant_core import telemetry
 from affiant_core.telemetry import INSTRUMENTATION_SCOPE, KEYS, OWN_KEYS, PROTOCOL_KEYS, Telemetry
@@ -55,7 +55,7 @@ class Tracing:
 
 @pytest.fixture
 def tracing(monkeypatch):
-    tracing = Tracing()
+    tracing = Tracing(sampler=ALWAYS_ON)
     monkeypatch.setattr(trace, "get_tracer", tracing.provider.get_tracer)
     telemetry.tracer.cache_clear()
     yield tracing
@@ -146,9 +146,13 @@ def test_a_span_that_does_not_record_is_no_span(tracing):
     with unsampled.tracer.start_as_current_span("turn"):
         Telemetry().emit("docket.expired", {"entry.id": "1"})
     assert unsampled.told == []
+    assert tracing.told == [("docket.expired", [("docket.expired", {"entry.id": "1"})])]
 
 
-def test_without_the_sdk_nothing_happens():
-    """DESIGN, Dependencies: the SDK is the host's; without one, telling is harmless."""
-    telemetry.tracer.cache_clear()
-    Telemetry().emit("docket.expired", {"entry.id": "1"})
+def test_without_the_sdk_nothing_happens(tracing, monkeypatch):
+    """DESIGN, Dependencies: the SDK is the host's; without one, telling is harmless and listeners hear all the same."""
+    monkeypatch.setattr(trace, "get_tracer", trace.NoOpTracerProvider().get_tracer)
+    heard = []
+    Telemetry([lambda key, told: heard.append(key)]).emit("docket.expired", {"entry.id": "1"})
+    assert heard == ["docket.expired"]
+    assert tracing.told == []

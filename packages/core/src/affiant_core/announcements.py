@@ -27,19 +27,14 @@ class Announcer:
         """Deliver a card, once more if that fails; a filed row stays filed whatever happens here (GT-4)."""
         if self._transport is None:
             return
-        failure = ""
+        failure: Exception | None = None
         for attempt in (1, 2):
-            try:
-                await driver.call(
-                    self._transport.send, TransportEvent.EVIDENCE_CARD_REQUEST, card, group=row.conversation_id
-                )
+            failure = await self._try(driver, TransportEvent.EVIDENCE_CARD_REQUEST, card, row.conversation_id)
+            if failure is None:
                 return
-            except Exception as error:  # the transport is the host's; the row stands without it
-                log.warning("The card of row %s was not delivered (attempt %d)", row.entry_id, attempt, exc_info=True)
-                failure = type(error).__name__
-        self.telemetry.emit(
-            "affiant.review.broadcast_failed", {"docket.entry_id": row.entry_id, "exception.type": failure}
-        )
+            log.warning("The card of row %s was not delivered (try %d)", row.entry_id, attempt, exc_info=failure)
+        told = {"docket.entry_id": row.entry_id, "exception.type": type(failure).__name__}
+        self.telemetry.emit("affiant.review.broadcast_failed", told)
         warning = SystemNotification(
             level="warning", message="A proposal is waiting for review, and its card could not be delivered."
         )
@@ -51,14 +46,22 @@ class Announcer:
         await self.notify(driver, TransportEvent.SYSTEM_NOTIFICATION, notice, conversation_id)
 
     async def notify(self, driver: Driver, event: TransportEvent, payload: WireModel, group: str) -> None:
+        """Deliver a notification if that is possible; by definition nothing depends on it."""
+        failure = await self._try(driver, event, payload, group)
+        if failure is not None:
+            log.warning("A %s notification was not delivered", event.value, exc_info=failure)
+
+    async def _try(self, driver: Driver, event: TransportEvent, payload: WireModel, group: str) -> Exception | None:
         if self._transport is None:
-            return
+            return None
         try:
             await driver.call(self._transport.send, event, payload, group=group)
-        except Exception:  # best effort by definition
-            log.warning("A %s notification was not delivered", event.value, exc_info=True)
+        except Exception as error:  # noqa: BLE001  # the transport is the host's; the row stands without it
+            return error
+        return None
 
     def filed(self, row: DocketEntry, *, created: bool) -> None:
+        """A row was filed, or replayed."""
         self.telemetry.emit(
             "affidavit.filed",
             {
@@ -73,6 +76,7 @@ class Announcer:
         )
 
     def fired(self, row: DocketEntry, ruling: Ruling) -> None:
+        """A Standing Order approved a row."""
         self.transition(ReviewStatus.PENDING, row)
         self.telemetry.emit(
             "standing-order.fired",
@@ -85,6 +89,7 @@ class Announcer:
         )
 
     def transition(self, before: ReviewStatus, row: DocketEntry) -> None:
+        """A row changed state, by this caller's own write."""
         self.telemetry.emit(
             "docket.transition",
             {
@@ -102,6 +107,7 @@ class Announcer:
     def unauthorized(
         self, entry_id: str, conversation_id: str | None, reason: str, principal: Principal | None, path: str
     ) -> None:
+        """An act was refused on identity grounds."""
         self.telemetry.emit(
             "decision.unauthorized",
             {

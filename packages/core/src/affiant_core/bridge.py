@@ -1,4 +1,4 @@
-"""What every bridge needs and none should write again: arguments in, results out, signatures, versions (DECISIONS 5, 9)."""
+"""What every bridge needs and none should write again: arguments, results, signatures, versions (DECISIONS 5, 9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from affiant_core.pipeline import ToolInvocation
 from affiant_core.registry import ToolDescriptor
 from affiant_core.telemetry import Telemetry
 from affiant_core.values import JSON, spell
-from affiant_core.wire import loads
+from affiant_core.wire import loads, quote
 
 __all__ = [
     "ArgumentsRefused",
@@ -71,7 +71,7 @@ def carried_arguments(arguments: Mapping[str, object], *, without: Iterable[str]
 
 
 def invalid_arguments(tool_name: str, places: Iterable[str] = ()) -> ToolError:
-    """The one answer to arguments that do not fit: ``VALIDATION_FAILED`` with the names of the parameters, no values."""
+    """The one answer to arguments that do not fit: ``VALIDATION_FAILED`` with the parameters' names and no values."""
     named = ", ".join(sorted(set(places)))
     detail = f" Check: {named}." if named else ""
     return ToolError(
@@ -247,8 +247,6 @@ def _fitting_text(text: str, room: int) -> str:
 
 
 def _spelled_length(text: str) -> int:
-    from affiant_core.wire import quote
-
     return _utf8_length(quote(text))
 
 

@@ -1,4 +1,4 @@
-"""From a proposal to the row that is filed for it: pure, so that the gate's order of steps stays readable (GT-3, GT-4)."""
+"""From a proposal to the row that is filed for it: pure, so that the gate reads as its order of steps (GT-3, GT-4)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ class Proposal:
     entry_id: str | None = None
     supersedes: str | None = None
     prior_amendments: dict[str, JSON] | None = None
+    requested_by: str | None = None
+    """Whose turn proposed it first, on a resubmission: passing it on makes nobody else its author (C12)."""
 
     def identity(self, tenant_id: str) -> str:
         """The host's own id for the row, or else the derived one (GT-4)."""
@@ -132,7 +134,7 @@ def build_row(
         filed_at=now,
         expires_at=deadline(now, ruling.ttl),
         presentation=present(proposal.affidavit, warnings, proposal.prior_amendments),
-        requested_by=None if context.principal is None else person_behind(context.principal),
+        requested_by=proposal.requested_by or (person_behind(context.principal) if context.principal else None),
     )
     if blocked is not None or ruling.requirement.kind is not ReviewRequirement.STANDING_ORDER:
         return row

@@ -1,8 +1,8 @@
 """The review gate: the only place that changes a Docket row's status (GT, DK-1, AZ).
 
 It files what write tools propose, lets the right person decide once, records what the host's executor did, and never
-writes to a host's own store. Every act takes an explicit context (GT-2); every act is offered as ``await gate.act(...)``
-and as ``gate.act.sync(...)``.
+writes to a host's own store. Every act takes an explicit context (GT-2), and is offered as ``await gate.act(...)`` and
+as ``gate.act.sync(...)``.
 """
 
 from __future__ import annotations
@@ -106,13 +106,14 @@ class ReviewGate:
         clock: Clock = utc_now,
         telemetry: Telemetry | None = None,
     ) -> None:
-        faults = gate_faults(docket, authorize, policies, default_ttl, risk_scorer)
+        policies, uncovered = tuple(policies), dict(uncovered or {})  # read once: the caller's may be one-way or change
+        faults = gate_faults(docket, authorize, policies, default_ttl, risk_scorer, uncovered)
         if faults:
             raise WiringError(faults)
         self._docket = docket
         self._authorize = authorize
         self._announcer = Announcer(telemetry or Telemetry(), transport)
-        self._uncovered = dict(uncovered or {})
+        self._uncovered = {tool: CoverageCategory(category) for tool, category in uncovered.items()}
         self._clock = clock
         self._policies = PolicyChain(
             policies, default_ttl=default_ttl, risk_scorer=risk_scorer, telemetry=self.telemetry
@@ -160,11 +161,12 @@ class ReviewGate:
     async def _file(self, driver: Driver, proposal: Proposal, context: ActContext) -> Filing:
         self._require_substance(proposal)
         entry_id = proposal.identity(context.tenant_id)
-        now = self.now()
         existing = await self._store(driver, self._docket.get, context.tenant_id, entry_id)
         if existing is not None:
-            return await self._replay(driver, existing, proposal, now)
-        ruling = await self._policies.rule(driver, PolicyRequest(proposal.tool_name, proposal.affidavit, context))
+            return await self._replay(driver, existing, proposal, self.now())
+        request = PolicyRequest(proposal.tool_name, proposal.affidavit, context)
+        ruling = await self._policies.rule(driver, request, self.now())
+        now = self.now()  # after the policies: how long they take is not taken from the reviewer (GT-4)
         category = self._uncovered.get(proposal.tool_name)
         row = build_row(proposal, context, ruling, entry_id=entry_id, now=now, category=category)
         filed = await self._store(driver, self._docket.file, row)
@@ -256,10 +258,8 @@ class ReviewGate:
         row = await self._load(driver, entry_id, context, principal, act, "decide")
         now = self.now()
         if row.as_read(now).status is ReviewStatus.EXPIRED:
-            await self._keep_late_amendments(driver, row, amendments, principal, now)
-            raise DecisionExpired(
-                "DK-1: the deadline has passed.", amendments_preserved=bool(amendments and row.approvals is None)
-            )
+            kept = await self._keep_late_amendments(driver, row, amendments, principal, now)
+            raise DecisionExpired("DK-1: the deadline has passed.", amendments_preserved=kept)
         require_open(row)
         if row.requirement.kind is ReviewRequirement.MULTI_PARTY:
             return await self._decide_among_many(driver, row, decision, person, principal, now)
@@ -273,13 +273,15 @@ class ReviewGate:
         amendments: dict[str, JSON] | None,
         principal: Principal,
         now: datetime,
-    ) -> None:
+    ) -> bool:
+        """Whether the row keeps them: the first late map is recorded, and none on a ``MultiParty`` row (DK-1)."""
         if not amendments or row.approvals is not None:
-            return
+            return False
         by = person_behind(principal)
         row.affidavit.amend(amendments, by=by, entry_id=row.entry_id, at=now)  # refuses a name that is not proposed
         kept = PreservedAmendments(amendments=amendments, at=now, by=by)
-        await self._store(driver, self._docket.preserve_amendments, row.tenant_id, row.entry_id, kept, now)
+        done = await self._store(driver, self._docket.preserve_amendments, row.tenant_id, row.entry_id, kept, now)
+        return done.applied
 
     async def _decide_among_many(
         self,
@@ -401,6 +403,7 @@ class ReviewGate:
             row.conversation_id,
             supersedes=row.entry_id,
             prior_amendments=None if late is None else late.amendments,
+            requested_by=row.requested_by,
         )
         # The new row first: a crash in between leaves no link to a row that does not exist, and a second call mends it.
         filing = await self._file(driver, proposal, context)
@@ -430,7 +433,7 @@ class ReviewGate:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page:
-        """One page of a listing of one tenant, in filing order. Raises ``CursorInvalid`` for a foreign cursor (DK-3)."""
+        """One page of one tenant's listing, in filing order. Raises ``CursorInvalid`` for a foreign cursor (DK-3)."""
         scope = Scope(_tenant(tenant_id), conversation_id)
         return await self._store(driver, self._docket.page, listing, scope, limit=limit, cursor=cursor, now=self.now())
 
@@ -458,7 +461,10 @@ class ReviewGate:
                 return Page(first.entries, f"{Listing.PENDING}.{first.next_cursor}")
             entries, inner = first.entries, None
             if len(entries) == limit:
-                return Page(entries, f"{Listing.APPROVED_UNEXECUTED}.")
+                rest = await self._store(
+                    driver, self._docket.page, Listing.APPROVED_UNEXECUTED, scope, limit=1, cursor=None, now=now
+                )
+                return Page(entries, f"{Listing.APPROVED_UNEXECUTED}." if rest.entries else None)
         second = await self._store(
             driver,
             self._docket.page,
@@ -479,7 +485,8 @@ class ReviewGate:
     ) -> Sweep:
         """Write down the expiry of at most ``limit`` rows whose deadline has passed, oldest first (DK-3).
 
-        Correctness never depends on a sweep: a row reads expired at its deadline. ``tenant_id=None`` sweeps all tenants.
+        Correctness never depends on a sweep: a row reads expired from its deadline on. Without a ``tenant_id`` all
+        tenants are swept.
         """
         scope = Scope(tenant_id, conversation_id)
         sweep = await self._store(driver, self._docket.expire_due, self.now(), scope, limit=limit)

@@ -89,7 +89,9 @@ class ToolInvocation:
 class Filter(Protocol):
     """One layer of the onion. Call ``call_next`` to go inwards; leave it out to supply a result instead."""
 
-    async def __call__(self, invocation: ToolInvocation, call_next: CallNext) -> None: ...
+    async def __call__(self, invocation: ToolInvocation, call_next: CallNext) -> None:
+        """Take part in one call: work before, call ``call_next``, work after."""
+        ...
 
 
 class Pipeline:

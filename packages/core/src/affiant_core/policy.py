@@ -1,7 +1,7 @@
 """What a proposal needs before it may be written: verdicts, policies, the chain, and its guardrails (GT-4, GT-5, PV-4).
 
-Only a :class:`Verdict` is a verdict. A policy that raises, or returns anything but a verdict or ``None``, is refused and
-nothing is filed (DECISIONS 19). Nothing but a Standing Order that passes every guardrail approves without a person.
+Only a :class:`Verdict` is a verdict. A policy that raises, or returns anything but a verdict or ``None``, is refused,
+and nothing is filed (DECISIONS 19). Nothing but a Standing Order that passes every guardrail approves without a person.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from math import isfinite
+from datetime import UTC, datetime, timedelta
+from math import isfinite, isnan
 from typing import ClassVar, Protocol, TypeAlias, cast
 
 from affiant_core.affidavit import Affidavit
@@ -37,8 +37,10 @@ class PolicyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy asks for. ``ttl`` is how long the row stays open, ``threshold`` the highest risk score a Standing
-    Order accepts, ``reason`` a sentence for the reviewer.
+    """What a policy asks for.
+
+    ``ttl`` is how long the row stays open, ``threshold`` the highest risk score that a Standing Order accepts,
+    ``reason`` a sentence for the reviewer.
     """
 
     requirement: Requirement
@@ -76,13 +78,19 @@ class Policy(Protocol):
     """One link of the chain. ``None`` is no opinion: the next policy is asked."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """What the policy is called on records. No two policies of a gate share it."""
+        ...
 
     @property
-    def version(self) -> str: ...
+    def version(self) -> str:
+        """Which text of the policy was in force."""
+        ...
 
     @property
-    def default_ttl(self) -> timedelta | None: ...
+    def default_ttl(self) -> timedelta | None:
+        """How long its rows stay open when the verdict does not say; ``None`` leaves it to the gate (GT-4)."""
+        ...
 
     @property
     def declared_inputs(self) -> Collection[ProvenanceSource]:
@@ -90,9 +98,13 @@ class Policy(Protocol):
         ...
 
     @property
-    def declares_threshold(self) -> bool: ...
+    def declares_threshold(self) -> bool:
+        """Whether its verdicts have a risk threshold, so that the gate needs a scorer (GT-5)."""
+        ...
 
-    def evaluate(self, request: PolicyRequest) -> Verdict | Awaitable[Verdict | None] | None: ...
+    def evaluate(self, request: PolicyRequest) -> Verdict | Awaitable[Verdict | None] | None:
+        """The verdict on a proposal, or ``None``. May be written with ``async`` or without."""
+        ...
 
 
 Matches: TypeAlias = Callable[[PolicyRequest], "bool | Awaitable[bool]"]
@@ -135,6 +147,7 @@ class StandingOrder(_MatchingPolicy):
 
     @property
     def declares_threshold(self) -> bool:  # type: ignore[override]  # a fact of the instance here
+        """Whether a threshold was given."""
         return self.threshold is not None
 
     def _verdict(self) -> Verdict:
@@ -171,13 +184,21 @@ class Ruling:
     warnings: tuple[str, ...] = ()
 
 
-def ttl_fault(ttl: object) -> str | None:
-    """What is wrong with a time to live, or ``None``. It is a whole number of milliseconds, at least one (GT-4)."""
+def ttl_fault(ttl: object, now: datetime) -> str | None:
+    """What is wrong with a time to live, or ``None``. It is a whole number of milliseconds, at least one (GT-4).
+
+    From ``now`` on it must end within the calendar (REFERENCE 13).
+    """
     if not isinstance(ttl, timedelta):
         return f"a time to live is a timedelta, not a {type(ttl).__name__}"
     if ttl < MINIMUM_TTL:
         return "a time to live is at least one millisecond"
-    return "a time to live is a whole number of milliseconds" if ttl % MINIMUM_TTL else None
+    if ttl % MINIMUM_TTL:
+        return "a time to live is a whole number of milliseconds"
+    return "a time to live ends within the calendar, before the year 10000" if ttl > _END - now else None
+
+
+_END = datetime.max.replace(tzinfo=UTC)
 
 
 class PolicyChain:
@@ -196,12 +217,12 @@ class PolicyChain:
         self._risk_scorer = risk_scorer
         self._telemetry = telemetry
 
-    async def rule(self, driver: Driver, request: PolicyRequest) -> Ruling:
+    async def rule(self, driver: Driver, request: PolicyRequest, now: datetime) -> Ruling:
         """Ask the policies. Raises ``WireupInvalid`` when one breaks its contract; nothing is filed then."""
         for policy in self.policies:
             verdict = await self._ask(driver, policy, request)
             if verdict is not None:
-                return await self._guard(driver, policy, verdict, request)
+                return await self._guard(driver, policy, verdict, request, now)
         return Ruling(Requirement(kind=ReviewRequirement.REVIEWER_CONFIRMATION), self._default_ttl)
 
     async def _ask(self, driver: Driver, policy: Policy, request: PolicyRequest) -> Verdict | None:
@@ -218,16 +239,22 @@ class PolicyChain:
             raise self._invalid(policy, "evaluate", f"it returned a {type(verdict).__name__}, not a Verdict or None")
         return verdict
 
-    async def _guard(self, driver: Driver, policy: Policy, verdict: Verdict, request: PolicyRequest) -> Ruling:
+    async def _guard(
+        self, driver: Driver, policy: Policy, verdict: Verdict, request: PolicyRequest, now: datetime
+    ) -> Ruling:
         ttl = self._default_ttl
         for option, chosen in (("ttl", verdict.ttl), ("default_ttl", policy.default_ttl)):
             if chosen is not None:
-                fault = ttl_fault(chosen)
+                fault = ttl_fault(chosen, now)
                 if fault:
                     raise self._invalid(policy, option, fault)
                 ttl = chosen
                 break
         self._check_multi_party(policy, verdict.requirement)
+        if verdict.reason is not None and not isinstance(verdict.reason, str):
+            raise self._invalid(policy, "reason", f"a reason is text, not a {type(verdict.reason).__name__}")
+        if verdict.threshold is not None and _number(verdict.threshold) is None:
+            raise self._invalid(policy, "threshold", "a threshold is a number")
         if verdict.requirement.kind is not ReviewRequirement.STANDING_ORDER:
             warnings = (verdict.reason,) if verdict.reason else ()
             return Ruling(verdict.requirement, ttl, policy.id, policy.version, warnings=warnings)
@@ -269,9 +296,10 @@ class PolicyChain:
         except Exception as error:
             log.exception("The risk scorer raised")
             raise self._invalid(policy, "riskScorer", f"the risk scorer raised a {type(error).__name__}") from error
-        if isinstance(score, bool) or not isinstance(score, int | float) or not isfinite(score):
+        number = _number(score)
+        if number is None or not isfinite(number):
             raise self._invalid(policy, "riskScorer", "the risk scorer returned no finite number")
-        return float(score)
+        return number
 
     def _degrade(
         self,
@@ -310,6 +338,17 @@ class PolicyChain:
             {"policy.id": policy.id, "policy.version": policy.version, "option": option, "reason": reason},
         )
         return WireupInvalid(reason)
+
+
+def _number(value: object) -> float | None:
+    """``value`` as a double, or ``None`` when it is none: a bool, NaN, text, an integer beyond every double."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if isnan(number) else number
 
 
 def multi_party_fault(requirement: Requirement) -> str | None:

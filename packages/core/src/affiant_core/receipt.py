@@ -1,4 +1,4 @@
-"""What the model is told after a proposal was filed: an id, names and a state, and no sworn value (CV-3; DECISIONS 10)."""
+"""What the model is told after filing: an id, names and a state, and no sworn value (CV-3; DECISIONS 10)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast, get_args, overload
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple, cast, overload
 
 from affiant_core.errors import WireupInvalid, WiringError, WiringFault
 from affiant_core.vocabulary import FieldKind, Operation
@@ -102,13 +103,18 @@ def write_tool(
     """Mark a function or method as a tool that proposes a write and makes none; it returns a ``WriteProposal``.
 
     ``operation`` is ``WriteCreate``, ``WriteUpdate`` or the host's own verb, which is then create-shaped.
-    ``fields`` and ``strategy`` say what is proposed and how it is inferred. Raises ``ValueError`` for ``ReadQuery``.
+    ``fields`` and ``strategy`` say what is proposed and how it is inferred. Raises ``ValueError`` for ``ReadQuery`` and
+    for a blank operation or entity type.
     """
-    if operation == Operation.READ_QUERY:
-        raise ValueError("a write tool's operation is not 'ReadQuery'; mark a read with @read_tool.")
-    if not operation or not entity_type:
-        raise ValueError("a write tool names its operation and its entity type.")
+    _require_write(operation, entity_type, "mark a read with @read_tool")
     return _marker(_Mark(str(operation), entity_type, name, tuple(fields), strategy))
+
+
+def _require_write(operation: str, entity_type: str, instead: str) -> None:
+    if operation == Operation.READ_QUERY:
+        raise ValueError(f"a write tool's operation is not 'ReadQuery'; {instead}.")
+    if not operation.strip() or not entity_type.strip():
+        raise ValueError("a write tool names its operation and its entity type.")
 
 
 def _marker(mark: _Mark) -> Callable[[FunctionT], FunctionT]:
@@ -116,11 +122,23 @@ def _marker(mark: _Mark) -> Callable[[FunctionT], FunctionT]:
         raise ValueError("a tool's name is not blank.")
 
     def apply(function: FunctionT) -> FunctionT:
-        target = function.__func__ if isinstance(function, staticmethod | classmethod) else function
-        setattr(target, _MARK, mark)
+        setattr(_unwrapped(function), _MARK, mark)
         return function
 
     return apply
+
+
+def _unwrapped(member: object) -> object:
+    """The function on which a mark stands, inside what a class may wrap around it."""
+    match member:
+        case staticmethod() | classmethod():
+            return member.__func__
+        case property():
+            return member.fget
+        case cached_property():
+            return member.func
+        case _:
+            return member
 
 
 def _mark_of(function: object) -> _Mark | None:
@@ -162,9 +180,11 @@ class ToolRegistry:
         fields: Sequence[FieldDeclaration] = (),
         strategy: object = None,
     ) -> ToolDescriptor:
-        """Declare that a tool which the host's framework holds proposes a write. Raises ``ValueError`` for a read."""
-        if operation == Operation.READ_QUERY:
-            raise ValueError("a write is not declared with the operation 'ReadQuery'; use declare_read.")
+        """Declare that a tool which the host's framework holds proposes a write.
+
+        Raises ``ValueError`` for ``ReadQuery`` and for a blank operation or entity type.
+        """
+        _require_write(operation, entity_type, "use declare_read")
         return self.add(ToolDescriptor(name, plugin, str(operation), entity_type, tuple(fields), strategy))
 
     def walk(self, target: object, *, plugin: str | None = None) -> tuple[ToolDescriptor, ...]:
@@ -175,7 +195,7 @@ class ToolRegistry:
         functions. ``plugin`` is the type's name unless given, and none for a function. Methods of a class, as opposed
         to an object, are declared and cannot be called.
 
-        Raises ``WiringError`` listing every fault: a mark on something that is skipped, two tools of one method or name.
+        Raises ``WiringError`` listing every fault: a mark on something skipped, two tools of one method or name.
         """
         if inspect.isroutine(target):
             function = cast(Callable[..., Any], target)
@@ -193,8 +213,10 @@ class ToolRegistry:
             fresh[(descriptor.name, descriptor.plugin)] = descriptor
         if faults:
             raise WiringError(faults)
+        if isinstance(target, type):
+            fresh = {key: replace(descriptor, function=None) for key, descriptor in fresh.items()}
         self._tools.update(fresh)
-        return tuple(found)
+        return tuple(fresh.values())
 
     def find_exact(self, name: str, plugin: str | None) -> ToolDescriptor | None:
         """The tool under exactly this name and plugin; no plugin differs from every named one."""
@@ -205,16 +227,15 @@ class ToolRegistry:
 
         A near miss is unknown; nothing is guessed.
         """
-        matches = [descriptor for descriptor in self if descriptor.name == name]
+        matches = self._matching(name)
         if len(matches) > 1:
-            plugins = ", ".join(descriptor.qualified_name for descriptor in matches)
-            raise WireupInvalid(f"the tool name {name!r} is ambiguous: {plugins}. Name the plugin.")
+            raise WireupInvalid(f"the tool name {name!r} is ambiguous: {_listed(matches)}. Name the plugin.")
         return matches[0] if matches else None
 
     def faults(self) -> list[WiringFault]:
-        """What is wrong with the tools as the model would see them: names that a provider refuses or cannot tell apart."""
+        """What is wrong with the tools as a model sees them: names that a provider refuses or cannot tell apart."""
         faults: list[WiringFault] = []
-        seen: dict[str, ToolDescriptor] = {}
+        seen: dict[tuple[object, str], ToolDescriptor] = {}
         for descriptor in self:
             if not NAME_PATTERN.fullmatch(descriptor.name):
                 faults.append(
@@ -224,8 +245,10 @@ class ToolRegistry:
                         "Give it another with name=.",
                     )
                 )
-            twin = seen.setdefault(_normalised(descriptor.name), descriptor)
-            if twin is not descriptor and descriptor.function is not None and twin.function is not None:
+            # A tool with a function is offered under its bare name; those of a framework, within their plugin.
+            offered_in = descriptor.plugin if descriptor.function is None else _BARE
+            twin = seen.setdefault((offered_in, _normalised(descriptor.name)), descriptor)
+            if twin is not descriptor:
                 faults.append(
                     WiringFault(
                         f"tools {twin.qualified_name!r} and {descriptor.qualified_name!r}",
@@ -243,16 +266,33 @@ class ToolRegistry:
         return faults
 
     def undeclared(self, names: Iterable[str]) -> list[WiringFault]:
-        """One fault for each of a framework's tools that nothing is declared about."""
-        return [
-            WiringFault(
-                f"tool {name!r}",
-                "it is not declared, so nobody can tell whether it writes.",
-                "Declare it with affiant.declare_read(...) or affiant.declare_write(...), or leave it out.",
-            )
-            for name in names
-            if self.find(name) is None
-        ]
+        """One fault for each of a framework's tools that nothing is declared about, or more than one thing."""
+        faults: list[WiringFault] = []
+        for name in names:
+            matches = self._matching(name)
+            if not matches:
+                faults.append(
+                    WiringFault(
+                        f"tool {name!r}",
+                        "it is not declared, so nobody can tell whether it writes.",
+                        "Declare it with affiant.declare_read(...) or affiant.declare_write(...), or leave it out.",
+                    )
+                )
+            elif len(matches) > 1:
+                faults.append(
+                    WiringFault(f"tool {name!r}", f"its name is ambiguous: {_listed(matches)}.", "Declare it once.")
+                )
+        return faults
+
+    def _matching(self, name: str) -> list[ToolDescriptor]:
+        return [descriptor for descriptor in self if descriptor.name == name]
+
+
+_BARE = object()
+
+
+def _listed(descriptors: Iterable[ToolDescriptor]) -> str:
+    return ", ".join(descriptor.qualified_name for descriptor in descriptors)
 
 
 def _normalised(name: str) -> str:
@@ -261,10 +301,16 @@ def _normalised(name: str) -> str:
 
 def _taken(descriptor: ToolDescriptor, known: ToolDescriptor) -> WiringFault:
     return WiringFault(
-        f"tool {descriptor.qualified_name!r}",
-        f"the name is taken by {known.qualified_name!r} ({'write' if known.is_write else 'read'}).",
+        f"tool {_party(descriptor)}",
+        f"the name is taken by {_party(known)}.",
         "Give one of them another name with name=, or register it once.",
     )
+
+
+def _party(descriptor: ToolDescriptor) -> str:
+    """A tool with what tells it from another of the same name."""
+    behind = getattr(descriptor.function, "__qualname__", "declared")
+    return f"{descriptor.qualified_name!r} ({'write' if descriptor.is_write else 'read'}, {behind})"
 
 
 def _describe(function: Callable[..., Any], method_name: str, plugin: str | None) -> ToolDescriptor:
@@ -289,7 +335,7 @@ def _walk_type(target: object, plugin: str | None) -> tuple[list[ToolDescriptor]
     by_function: dict[object, str] = {}
     for name in _member_names(kind):
         member = inspect.getattr_static(kind, name)
-        function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        function = _unwrapped(member)
         skipped = _why_skipped(name, member)
         if skipped:
             if _mark_of(function) is not None:
@@ -305,15 +351,9 @@ def _walk_type(target: object, plugin: str | None) -> tuple[list[ToolDescriptor]
             )  # fmt: skip
             continue
         by_function[function] = name
-        descriptor = _describe(function if isinstance(target, type) else getattr(target, name), name, plugin or owner)
-        found.append(_without_function(descriptor) if isinstance(target, type) else descriptor)
+        method = member if isinstance(target, type) else getattr(target, name)
+        found.append(_describe(method, name, plugin or owner))
     return found, faults
-
-
-def _without_function(descriptor: ToolDescriptor) -> ToolDescriptor:
-    from dataclasses import replace
-
-    return replace(descriptor, function=None)
 
 
 def _member_names(kind: type) -> list[str]:
@@ -339,5 +379,15 @@ def _why_skipped(name: str, member: object) -> str | None:
 def _is_generic(function: Callable[..., Any]) -> bool:
     if getattr(function, "__type_params__", ()):
         return True
-    annotations = inspect.get_annotations(function, eval_str=False).values()
-    return any(isinstance(part, TypeVar) for annotation in annotations for part in (annotation, *get_args(annotation)))
+    try:
+        annotations = inspect.get_annotations(function, eval_str=True)
+    except Exception:  # noqa: BLE001  # unreadable text is the business of whoever binds the tool
+        annotations = inspect.get_annotations(function)
+    return any(map(_is_open, annotations.values()))
+
+
+def _is_open(annotation: object) -> bool:
+    """Whether an annotation leaves a type to be chosen. A generic class named without one is a plain class."""
+    if isinstance(annotation, TypeVar | ParamSpec | TypeVarTuple):
+        return True
+    return not isinstance(annotation, type) and bool(getattr(annotation, "__parameters__", ()))

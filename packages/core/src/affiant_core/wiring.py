@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from affiant_core.docket.store import DocketStore
 from affiant_core.errors import WiringFault
 from affiant_core.policy import Policy, RiskScorer, ttl_fault
+from affiant_core.values import utc_now
+from affiant_core.vocabulary import CoverageCategory
+
+_TTL_REMEDY = "Pass a timedelta such as timedelta(minutes=30)."
 
 
 def gate_faults(
@@ -15,7 +19,9 @@ def gate_faults(
     policies: Sequence[Policy],
     default_ttl: object,
     risk_scorer: RiskScorer | None,
+    uncovered: Mapping[str, object],
 ) -> list[WiringFault]:
+    """Every fault of a gate's parts: a missing store or authorization, a bad deadline, policies that cannot work."""
     faults: list[WiringFault] = []
     if not isinstance(docket, DocketStore):
         faults.append(WiringFault("docket", "there is no Docket store.", "Pass docket=open_docket('sqlite:///...')."))
@@ -27,10 +33,36 @@ def gate_faults(
                 "Pass authorize=, a function of an AuthorizationRequest that returns True for a yes.",
             )
         )
-    fault = ttl_fault(default_ttl)
+    fault = ttl_fault(default_ttl, utc_now())
     if fault:
-        faults.append(WiringFault("default_ttl", f"{fault}.", "Pass a timedelta such as timedelta(minutes=30)."))
-    for policy in policies:
+        faults.append(WiringFault("default_ttl", f"{fault}.", _TTL_REMEDY))
+    faults += _policy_faults(policies, risk_scorer)
+    words = [category.value for category in CoverageCategory]
+    faults.extend(
+        WiringFault(
+            f"uncovered tool {tool!r}", "its category is not known.", f"Give one of {', '.join(words)}."
+        )
+        for tool, category in uncovered.items()
+        if category not in words
+    )
+    return faults
+
+
+def _policy_faults(policies: Sequence[Policy], risk_scorer: RiskScorer | None) -> list[WiringFault]:
+    faults: list[WiringFault] = []
+    usable: list[Policy] = []
+    for position, policy in enumerate(policies, 1):
+        if _is_policy(policy):
+            usable.append(policy)
+        else:
+            faults.append(
+                WiringFault(
+                    f"policy number {position}",
+                    f"a {type(policy).__name__} is no policy.",
+                    "Pass a StandingOrder, a Referral, a ReviewerConfirmation or an object with the members of Policy.",
+                )
+            )
+    for policy in usable:
         if policy.declares_threshold and risk_scorer is None:
             faults.append(
                 WiringFault(
@@ -39,9 +71,18 @@ def gate_faults(
                     "Pass risk_scorer=, a function of a PolicyRequest that returns the host's own score.",
                 )
             )
-    identifiers = [policy.id for policy in policies]
+        fault = None if policy.default_ttl is None else ttl_fault(policy.default_ttl, utc_now())
+        if fault:
+            faults.append(WiringFault(f"policy {policy.id!r}: default_ttl", f"{fault}.", _TTL_REMEDY))
+    identifiers = [policy.id for policy in usable]
     faults.extend(
         WiringFault(f"policy {twice!r}", "two policies share this id.", "Give each policy an id of its own.")
         for twice in sorted({name for name in identifiers if identifiers.count(name) > 1})
     )
     return faults
+
+
+def _is_policy(policy: object) -> bool:
+    named = all(isinstance(getattr(policy, name, None), str) for name in ("id", "version"))
+    members = ("default_ttl", "declared_inputs", "declares_threshold")
+    return named and all(hasattr(policy, name) for name in members) and callable(getattr(policy, "evaluate", None))

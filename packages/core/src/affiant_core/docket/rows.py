@@ -10,7 +10,6 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -75,11 +74,14 @@ class RowCodec:
         columns: dict[str, Any] = {}
         for name, value in members.items():
             column = _COLUMNS[name]
-            stored = columns[name] = None if value is None else column.write(value)
             if name == "approvals":
                 columns["approvals_count"] = len(value or ())
-            if column.remembered and stored is not None and _reads_back_as_it_is(value):
-                self._remember((name, stored), _own(value))
+            if value is None:
+                columns[name] = None
+                continue
+            columns[name] = column.write(value)
+            if column.remembered and _reads_back_as_it_is(value):
+                self._remember((name, columns[name]), _own(value))
         return columns
 
     def entry_of(self, row: Mapping[str, Any]) -> DocketEntry:
@@ -213,11 +215,11 @@ class _Column(NamedTuple):
     remembered: bool = False
 
 
-def _model(model: type[ModelT], write: Callable[[Any], str] = _write_model) -> _Column:
+def _model(model: type[ModelT], write: Callable[[Any], str] = _write_model, *, remembered: bool = True) -> _Column:
     def read_model(text: Any) -> ModelT:
         return read(model, _load(text))
 
-    return _Column(write, read_model, remembered=True)
+    return _Column(write, read_model, remembered)
 
 
 _PLAIN = _Column()
@@ -241,7 +243,7 @@ _COLUMNS: Mapping[str, _Column] = {
     "approvals": _Column(_write_approvals, _read_approvals),
     "attestation": _model(Attestation),
     "amendments": _OBJECT,
-    "preserved_amendments": _Column(_write_model, lambda text: read(PreservedAmendments, _load(text))),
+    "preserved_amendments": _model(PreservedAmendments, remembered=False),
     "decision": _model(DecisionRecord),
     "filed_at": _INSTANT,
     "expires_at": _INSTANT,

@@ -7,7 +7,7 @@ whatever is true of SQLite alone in ``sqlite``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Self
@@ -184,13 +184,13 @@ class SqlDocketStore:
         return cursor
 
     @contextmanager
-    def _reading(self) -> Iterator[Any]:
+    def _reading(self) -> Generator[Any]:
         """A cursor of the driver's own, for one statement."""
         with self._database.faults(), self._database.connection() as connection:
             yield connection.cursor()
 
     @contextmanager
-    def _writing(self) -> Iterator[Any]:
+    def _writing(self) -> Generator[Any]:
         """A cursor in a transaction that holds the write lock; committed at the end, undone by any exception."""
         with self._database.faults(), self._database.write_turn(), self._database.connection() as connection:
             cursor = connection.cursor()

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -59,7 +59,7 @@ class SqliteFile:
         return cls(path, busy_timeout=busy_timeout, synchronous=synchronous)
 
     @contextmanager
-    def faults(self) -> Iterator[None]:
+    def faults(self) -> Generator[None]:
         """Turn whatever the database raises into a ``DocketError``; the original is its cause."""
         try:
             yield
@@ -69,7 +69,7 @@ class SqliteFile:
             raise self._fault(error) from error
 
     @contextmanager
-    def write_turn(self) -> Iterator[None]:
+    def write_turn(self) -> Generator[None]:
         """Wait until no other thread of this process writes. Raises ``DocketUnavailable`` after the busy timeout."""
         if not self._turn.acquire(timeout=min(self._busy_timeout, threading.TIMEOUT_MAX)):
             raise DocketUnavailable(self._locked())
@@ -109,7 +109,7 @@ class SqliteFile:
         self._file = _identity(self.path)
 
     @contextmanager
-    def connection(self) -> Iterator[Any]:
+    def connection(self) -> Generator[Any]:
         """A connection of the driver's own; whatever was not committed at the end is undone."""
         self._require_in_place()
         try:

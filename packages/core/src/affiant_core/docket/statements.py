@@ -1,7 +1,7 @@
 """The statements of a SQL Docket, each built once. They say nothing that one dialect alone understands.
 
-A guard is always the whole ``WHERE`` clause of one ``UPDATE``: of any number of racing callers at most one finds the row
-as the guard wants it. The one exception to the common tongue is the insert, which each dialect spells in its own class.
+A guard is always the whole ``WHERE`` clause of one ``UPDATE``: of any number of racing callers at most one finds the
+row as the guard wants it. The one exception to the common tongue is the insert: each dialect has a class of its own.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ EXPIRE: ClauseElement = (
 class Compiled:
     """A statement as one driver takes it: text, and parameters in the driver's own style.
 
-    Statements are compiled once and then given to the driver as they are. SQLAlchemy's own execution costs several times
-    what SQLite needs for the same statement, and every act on a row runs two of them.
+    Statements are compiled once and then given to the driver as they are. SQLAlchemy's own execution costs several
+    times what SQLite needs for the same statement, and every act on a row runs two of them.
     """
 
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -69,7 +69,7 @@ class Transition:
 
     guard: TransitionGuard
     now: datetime
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any]
     expected_approvals: int | None = None
     """For a ``MultiParty`` row: how many approvals the caller has seen; another count means the guard does not hold."""
 

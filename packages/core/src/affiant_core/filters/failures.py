@@ -1,4 +1,4 @@
-"""No exception reaches a model as text: failures become ``ToolError`` envelopes here (seed, "Failures"; DECISIONS 8, 15)."""
+"""No exception reaches a model as text: failures become ``ToolError`` envelopes (seed, "Failures"; DECISIONS 8, 15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries every proposal to the gate, and nothing else past a write's declaration (seed, Rule 2; DECISIONS 6, 7, 9, 10)."""
+"""Carries every proposal to the gate, and nothing else past a write's declaration (seed, Rule 2; DECISIONS 6 to 10)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ReviewGateFilter:
         except Refusal as refusal:
             log.warning("The proposal of %s was refused: %s", invocation.qualified_name, refusal)
             self._refuse(invocation, name, refusal.code.value, refusal.reason)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # logged whole, and told as a filing that failed
             await self._failed(invocation, name, error)
         else:
             self._hand_back(invocation, proposal, context, filing)

@@ -13,7 +13,7 @@ from affiant_core.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Interceptor:
-    """Supplies the result of a call instead of the tool. Both functions get the tool's name and a copy of the arguments."""
+    """Supplies a call's result instead of the tool. Both functions get the tool's name and a copy of the arguments."""
 
     matches: Callable[[str, Mapping[str, JSON]], bool]
     supply: Callable[[str, Mapping[str, JSON]], object | Awaitable[object]]
