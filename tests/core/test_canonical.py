@@ -41,7 +41,17 @@ def test_numbers_without_a_canonical_form(number):
 
 def test_keys_are_sorted_by_code_point():
     """SR-1: keys are sorted by code point at every level, not by UTF-16 units, not normalised, the empty key first."""
-    data = {"🚀": 1, "\ue000": 2, "é": 3, "e\u0301": 4, "b": {"z": 0, "B": 0, "a/b": 0, "": 0}, "a": 6, "Z": 7, "10": 8, "9": 9}
+    data = {
+        "🚀": 1,
+        "\ue000": 2,
+        "é": 3,
+        "e\u0301": 4,
+        "b": {"z": 0, "B": 0, "a/b": 0, "": 0},
+        "a": 6,
+        "Z": 7,
+        "10": 8,
+        "9": 9,
+    }
     assert canonical_text(data) == (
         '{"10":8,"9":9,"Z":7,"a":6,"b":{"":0,"B":0,"a/b":0,"z":0},"e\u0301":4,"é":3,"\ue000":2,"🚀":1}'
     )
@@ -63,7 +73,9 @@ def test_strings_are_escaped_only_where_json_demands_it():
 
 def test_literals_and_emptiness():
     """SR-1: null is written; no white space anywhere."""
-    assert canonical_text({"d": {}, "c": [], "b": None, "a": [True, False]}) == '{"a":[true,false],"b":null,"c":[],"d":{}}'
+    assert (
+        canonical_text({"d": {}, "c": [], "b": None, "a": [True, False]}) == '{"a":[true,false],"b":null,"c":[],"d":{}}'
+    )
 
 
 def test_bytes_and_hash():

@@ -132,7 +132,9 @@ def test_each_turn_has_a_fabric_of_its_own():
 )
 def test_a_seam_refuses_what_is_no_turn_context(found, words):
     """CV-2: no or malformed context is wireup-invalid; a complete one in the wrong wrapper is refused too."""
-    with pytest.raises(WireupInvalid, match=f"^wireup-invalid: CV-2: the seam needs a TurnContext and {words}") as refused:
+    with pytest.raises(
+        WireupInvalid, match=f"^wireup-invalid: CV-2: the seam needs a TurnContext and {words}"
+    ) as refused:
         require_turn(found, "the seam")
     assert refused.value.code is RefusalCode.WIREUP_INVALID
 

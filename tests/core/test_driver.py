@@ -35,7 +35,7 @@ class Ledger:
     @operation
     async def twice(self, driver, number):
         """Add a number to itself, as a step of another operation."""
-        return await Ledger.add.run(self, driver, number, right=number)
+        return await self.add.under(driver, number, right=number)
 
     @operation
     async def suspend(self, driver, step):
@@ -104,8 +104,8 @@ def test_an_operation_runs_from_many_threads_and_loops(host):
 
 
 def test_an_operation_is_described():
-    """DESIGN, How it should feel: an operation shows its documentation, on the class and on an object."""
-    assert Ledger.add.__doc__ == Ledger(add_sync).add.__doc__ == "Add two numbers by way of the host."
+    """DESIGN, How it should feel: an operation keeps its name and its documentation."""
+    assert Ledger.add.__doc__ == "Add two numbers by way of the host."
     assert Ledger.add.__name__ == "add"
 
 
@@ -246,10 +246,38 @@ async def where():
 assert run_now(SYNCHRONOUS.call(where)) == os.getpid()
 child = os.fork()
 if not child:
-    os._exit(0 if run_now(SYNCHRONOUS.call(where)) == os.getpid() else 1)
+    raise SystemExit(0 if run_now(SYNCHRONOUS.call(where)) == os.getpid() else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), run_now(SYNCHRONOUS.call(where)) == os.getpid())
 """
     assert in_another_process(program) == ["0", "True"]
+
+
+def test_cancellation_from_host_code():
+    """DECISIONS 14: a cancellation raised by async host code propagates as one, and no handler of errors maps it."""
+
+    async def cancelled(left, right):
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    async def calls_back(left, right):
+        return Ledger(cancelled).add.sync(1)
+
+    for host in (cancelled, calls_back):
+        with pytest.raises(asyncio.CancelledError):
+            Ledger(host).add.sync(1)
+
+
+@pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()])
+def test_host_code_that_ends_the_program(stop):
+    """DECISIONS 21: what ends a program reaches the caller, and the shared loop serves the calls that come after."""
+
+    async def ends(left, right):
+        await asyncio.sleep(0)
+        raise stop
+
+    with pytest.raises(type(stop)):
+        Ledger(ends).add.sync(1)
+    assert Ledger(add_async).add.sync(1, right=1) == 2
 
 
 # --- filters that suspend ------------------------------------------------------------------------------------------
@@ -438,7 +466,6 @@ def test_a_timeout_during_the_work():
 
     async def main():
         filing = Filing()
-        asyncio.get_running_loop().call_soon(lambda: filing.begun.is_set() and None)
 
         async def let_go():
             await filing.begun.wait()

@@ -210,7 +210,9 @@ def test_not_an_object(text):
         parse_envelope(text)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "{", "Found 2 customers", '{"kind":"read"', '{"kind":"read","kind":"write"}'])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "{", "Found 2 customers", '{"kind":"read"', '{"kind":"read","kind":"write"}']
+)
 def test_malformed_text(text):
     """DECISIONS 4: malformed JSON is not an envelope."""
     with pytest.raises(NotAnEnvelope):

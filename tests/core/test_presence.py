@@ -11,7 +11,16 @@ from hashlib import sha256
 import pytest
 
 from affiant_core.errors import ValueRefused
-from affiant_core.presence import DEFAULT_CONFIDENCE, UNICODE_VERSION, Span, find, grade, same_text, span_ref, value_text
+from affiant_core.presence import (
+    DEFAULT_CONFIDENCE,
+    UNICODE_VERSION,
+    Span,
+    find,
+    grade,
+    same_text,
+    span_ref,
+    value_text,
+)
 from affiant_core.vocabulary import ProvenanceSource
 
 AT = datetime(2026, 9, 4, 9, tzinfo=UTC)

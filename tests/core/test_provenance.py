@@ -58,7 +58,14 @@ def test_confidence_is_clamped_when_minted(given, minted):
 def test_empty_is_always_worth_nothing(source):
     """PV-1: Empty is always 0, whatever is claimed in Python; what the wire claims otherwise is refused."""
     assert tag(source, 0.7).confidence == 0.0
-    document = {"source": "Empty", "confidence": 0.7, "note": None, "at": WHEN, "conversationTurn": None, "binding": None}
+    document = {
+        "source": "Empty",
+        "confidence": 0.7,
+        "note": None,
+        "at": WHEN,
+        "conversationTurn": None,
+        "binding": None,
+    }
     with pytest.raises(WireError, match="Empty is always 0"):
         read(ProvenanceTag, document)
     assert read(ProvenanceTag, {**document, "confidence": 0}).is_empty

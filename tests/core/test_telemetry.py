@@ -117,9 +117,7 @@ def test_an_event_lands_on_the_current_span(tracing):
     """REFERENCE 15: with a span open and recording, the event is on it and there is no other span."""
     with tracing.tracer.start_as_current_span("turn"):
         Telemetry().emit("docket.expired", {"entry.id": "1"})
-        Telemetry().emit(
-            "standing-order.blocked", {"affidavit.empty_mandatory_fields": ("a", "b"), "risk.score": 1.5}
-        )
+        Telemetry().emit("standing-order.blocked", {"affidavit.empty_mandatory_fields": ("a", "b"), "risk.score": 1.5})
     assert tracing.told == [
         (
             "turn",

@@ -116,7 +116,9 @@ def test_numbers_beyond_a_double(text):
         loads(text)
 
 
-@pytest.mark.parametrize("text", ['"\\ud800"', '"\\uDEAD"', '{"\\ud83d":1}', '[["a\\udfff"]]', '"\\ude80\\ud83d"', '"\ud800"'])
+@pytest.mark.parametrize(
+    "text", ['"\\ud800"', '"\\uDEAD"', '{"\\ud83d":1}', '[["a\\udfff"]]', '"\\ude80\\ud83d"', '"\ud800"']
+)
 def test_lone_surrogates(text):
     """DECISIONS 20: text with half a surrogate pair has no UTF-8 form and is refused, in values and in keys."""
     with pytest.raises(WireError, match="lone surrogate"):

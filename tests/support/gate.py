@@ -264,9 +264,9 @@ class Desk:
         self.outbox.clear()
         self.store.calls.clear()
 
-    def brought_to(self, state):
+    def brought_to(self, state, **more):
         """The id of a row in ``state``: one of ``STATES``."""
-        entry_id = self.row()
+        entry_id = self.row(**more)
         match state:
             case "approved" | "executed" | "failed":
                 self.approve(entry_id)

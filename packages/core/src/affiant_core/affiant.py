@@ -73,7 +73,7 @@ class Affiant(AbstractContextManager["Affiant"]):
         clock: Clock = utc_now,
         listeners: Iterable[Listener] = (),
     ) -> None:
-        self.registry = registry or ToolRegistry()
+        self.registry = ToolRegistry() if registry is None else registry
         self.telemetry = Telemetry(listeners)
         self.docket = docket
         self.result_ceiling = result_ceiling
@@ -83,7 +83,7 @@ class Affiant(AbstractContextManager["Affiant"]):
         try:
             self.gate = ReviewGate(
                 docket=docket,
-                authorize=authorize or deny_all,
+                authorize=deny_all if authorize is None else authorize,
                 policies=policies,
                 default_ttl=default_ttl,
                 risk_scorer=risk_scorer,
@@ -96,7 +96,7 @@ class Affiant(AbstractContextManager["Affiant"]):
             faults += error.faults
         if faults:
             raise WiringError(faults)
-        self._context_provider = context_provider or DefaultReviewContextProvider()
+        self._context_provider = DefaultReviewContextProvider() if context_provider is None else context_provider
         self._model_view: ModelView = model_view
         self.terminate_on_review = terminate_on_review
         self._layers = (tuple(filters), tuple(interceptors), tuple(extractors))
@@ -121,14 +121,14 @@ class Affiant(AbstractContextManager["Affiant"]):
         results, so that they see what the gate made of a proposal, and outside the tool.
         """
         host_filters, interceptors, extractors = self._layers
+        failures = ToolErrorFilter(self.telemetry, self._errors, propagates)
         review = ReviewGateFilter(
             self.gate,
             self._context_provider,
             model_view=self._model_view,
             terminate_on_review=self.terminate_on_review,
-            propagates=propagates,
+            propagates=failures.propagates,
         )
-        failures = ToolErrorFilter(self.telemetry, self._errors, propagates)
         return Pipeline(
             [
                 *host_filters,

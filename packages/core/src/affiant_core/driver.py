@@ -15,15 +15,13 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from affiant_core.errors import SynchronousCallError
-
-if TYPE_CHECKING:
-    from anyio.from_thread import BlockingPortal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -132,8 +130,9 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 
 # --- asynchronous host code, called from synchronous code ----------------------------------------------------------
 
-_portal_lock = threading.Lock()
-_portal: tuple[BlockingPortal, int, AbstractContextManager[BlockingPortal]] | None = None
+_shared_lock = threading.Lock()
+_shared: tuple[asyncio.AbstractEventLoop, int] | None = None
+_abandoned: list[object] = []
 _nested: ContextVar[bool] = ContextVar("affiant_nested", default=False)
 
 
@@ -144,40 +143,51 @@ def wait_for(answer: Awaitable[T]) -> T:
     usable from call to call. Code that is itself on that loop gets a loop of its own, and so does what that code calls:
     the shared loop stands still until it returns.
     """
-    portal, owner = _open_portal()
+    loop, owner = _shared_loop()
     if owner == threading.get_ident() or _nested.get():
         context = copy_context()
         context.run(_nested.set, True)
         with ThreadPoolExecutor(1, "affiant-nested") as pool:
             return pool.submit(context.run, asyncio.run, _as_coroutine(answer)).result()
-    return portal.call(_as_coroutine, answer)
+    try:
+        return asyncio.run_coroutine_threadsafe(_as_coroutine(answer), loop).result()
+    except FutureCancelled:
+        # The futures between threads have a cancellation of their own, which is an ordinary exception.
+        raise asyncio.CancelledError from None
 
 
 async def _as_coroutine(answer: Awaitable[T]) -> T:
     return await answer
 
 
-def _open_portal() -> tuple[BlockingPortal, int]:
-    global _portal  # noqa: PLW0603  # one loop for the process, opened when it is first needed
-    with _portal_lock:
-        if _portal is None:
-            from anyio.from_thread import start_blocking_portal
-
-            opened = start_blocking_portal("asyncio", name="affiant-portal")
-            portal = opened.__enter__()
-            # The context manager is kept too: forgetting it would close the portal. It stays open until the process ends.
-            _portal = (portal, portal.call(threading.get_ident), opened)
-        return _portal[0], _portal[1]
+def _shared_loop() -> tuple[asyncio.AbstractEventLoop, int]:
+    global _shared  # noqa: PLW0603  # one loop for the process, opened when it is first needed
+    with _shared_lock:
+        if _shared is None:
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=_serve, args=(loop,), name="affiant-loop", daemon=True)
+            thread.start()
+            _shared = (loop, cast(int, thread.ident))
+        return _shared
 
 
-def _forget_portal() -> None:
-    # The thread does not exist in a forked child.
-    global _portal, _portal_lock  # the counterpart of _open_portal
-    _portal, _portal_lock = None, threading.Lock()
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        # What ends a program ends the call that raised it, and not the loop that others wait for.
+        with suppress(KeyboardInterrupt, SystemExit):
+            loop.run_forever()
+
+
+def _forget_shared_loop() -> None:
+    # The thread does not exist in a forked child. The loop is kept from being closed there: it shares the parent's
+    # selector.
+    global _shared, _shared_lock  # the counterpart of _shared_loop
+    _abandoned.append(_shared)
+    _shared, _shared_lock = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_portal)
+    os.register_at_fork(after_in_child=_forget_shared_loop)
 
 
 # --- operations ----------------------------------------------------------------------------------------------------

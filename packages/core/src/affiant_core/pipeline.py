@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from affiant_core.context import TurnContext
 from affiant_core.driver import ASYNCHRONOUS, Driver, run_now
 from affiant_core.envelope import ToolEnvelope, ToolError, WriteProposal, recognise
-from affiant_core.errors import RefusalCode
+from affiant_core.errors import RefusalCode, ValueRefused
 from affiant_core.registry import ToolDescriptor
 from affiant_core.values import JSON, spell
 from affiant_core.wire import dumps
@@ -25,6 +25,11 @@ CallNext: TypeAlias = Callable[[], Awaitable[None]]
 Body: TypeAlias = Callable[[], Awaitable[object]]
 ResultReader: TypeAlias = Callable[[object], "ToolEnvelope | str | None"]
 
+VALIDATION_FAILED = "VALIDATION_FAILED"
+"""The code for what does not fit: a call's arguments, or a value in a result that JSON has no spelling for."""
+
+_KINDS = ("read", "write", "error")
+
 
 def read_plain(result: object) -> ToolEnvelope | str | None:
     """What a result says: an envelope, text (nothing at all is empty text), or ``None`` for any other object."""
@@ -32,8 +37,17 @@ def read_plain(result: object) -> ToolEnvelope | str | None:
         return result
     if isinstance(result, dict) and "kind" in result:
         # A framework would write the dictionary as JSON, and a model would read the proposal in it.
-        return dumps(spell(result, "result"))
+        try:
+            return dumps(spell(result, "result"))
+        except ValueRefused as refused:
+            return unwritable(refused) if result["kind"] in _KINDS else None
     return "" if result is None else None
+
+
+def unwritable(refused: ValueRefused) -> ToolError:
+    """The answer to a result with a value that JSON has no spelling for: its place, and not the value (DECISIONS 20)."""
+    fault = f"The tool produced a value that cannot be written as JSON, at {refused.path}."
+    return ToolError(code=VALIDATION_FAILED, message=fault)
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +75,7 @@ class ToolInvocation:
     """The framework's own result says that the tool failed, without an envelope."""
     cleared: object = None
     """The result that the gate has let through; any other proposal is held back."""
-    _read: tuple[object, ToolEnvelope | None] | None = field(default=None, repr=False)
+    _read: tuple[str, ToolEnvelope | None] | None = field(default=None, repr=False)
 
     @property
     def qualified_name(self) -> str:
@@ -78,11 +92,15 @@ class ToolInvocation:
         return self.reader(self.result)
 
     def envelope(self) -> ToolEnvelope | None:
-        """The envelope in the result, if it is one. Read once for each result, however many filters ask."""
-        if self._read is None or self._read[0] is not self.result:
-            content = self.text()
-            found = content if isinstance(content, ToolEnvelope) else recognise(content) if content else None
-            self._read = (self.result, found)
+        """The envelope in the result, if it is one. Each text is read once, however many filters ask."""
+        content = self.text()
+        if isinstance(content, ToolEnvelope):
+            return content
+        if not content:
+            return None
+        # Compared by its text: a result that can be changed in place is not what was read before.
+        if self._read is None or self._read[0] != content:
+            self._read = (content, recognise(content))
         return self._read[1]
 
 

@@ -23,7 +23,7 @@ def gate_faults(
 ) -> list[WiringFault]:
     """Every fault of a gate's parts: a missing store or authorization, a bad deadline, policies that cannot work."""
     faults: list[WiringFault] = []
-    if not isinstance(docket, DocketStore):
+    if isinstance(docket, type) or not isinstance(docket, DocketStore):
         faults.append(WiringFault("docket", "there is no Docket store.", "Pass docket=open_docket('sqlite:///...')."))
     if not callable(authorize):
         faults.append(
@@ -39,9 +39,7 @@ def gate_faults(
     faults += _policy_faults(policies, risk_scorer)
     words = [category.value for category in CoverageCategory]
     faults.extend(
-        WiringFault(
-            f"uncovered tool {tool!r}", "its category is not known.", f"Give one of {', '.join(words)}."
-        )
+        WiringFault(f"uncovered tool {tool!r}", "its category is not known.", f"Give one of {', '.join(words)}.")
         for tool, category in uncovered.items()
         if category not in words
     )
@@ -83,6 +81,8 @@ def _policy_faults(policies: Sequence[Policy], risk_scorer: RiskScorer | None) -
 
 
 def _is_policy(policy: object) -> bool:
+    if isinstance(policy, type):
+        return False
     named = all(isinstance(getattr(policy, name, None), str) for name in ("id", "version"))
     members = ("default_ttl", "declared_inputs", "declares_threshold")
     return named and all(hasattr(policy, name) for name in members) and callable(getattr(policy, "evaluate", None))

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool
+from pydantic import Field
 
-from affiant_core import Affiant, ToolDescriptor, WiringError
+from affiant_core import Affiant, WiringError
 from affiant_core.bridge import argument_model, bindable, require_version, turn_parameter
-from affiant_core.driver import wait_for
+from affiant_core.driver import ASYNCHRONOUS
 from affiant_core.errors import WiringFault
-from affiant_langchain_bridge.seam import Seam, TurnOf, turn_from_config
+from affiant_langchain_bridge.parameters import Parameters
+from affiant_langchain_bridge.seam import Seam, TurnOf, is_bridged, turn_from_config
+
+_WAYS_IN = ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream")
+
+
+class _BoundTool(BaseTool):
+    """A declared function. All its parameters are the model's, so no name of one means anything to LangChain."""
+
+    function: Callable[..., Any] = Field(exclude=True, repr=False)
+
+    def _run(self, /, **arguments):  # type: ignore[no-untyped-def]  # LangChain reads hints on every call
+        return self.function(**arguments)  # the seam waits for what an asynchronous function returns
+
+    async def _arun(self, /, **arguments):  # type: ignore[no-untyped-def]  # as above
+        return await ASYNCHRONOUS.offload(functools.partial(self.function, **arguments))
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> BaseTool:
+        """A copy with the same function, since the object behind it, and its connections, are the host's."""
+        return super().__deepcopy__({**(memo or {}), id(self.function): self.function})
 
 
 def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTool]:
@@ -23,10 +45,26 @@ def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTo
 
     Raises ``WiringError`` with every fault of the wiring.
     """
-    _check_version()
-    descriptors = bindable(affiant)
-    seam = Seam(affiant, turn_of)
-    return [seam.bridged(_native(descriptor), descriptor, _turn_parameter(descriptor)) for descriptor in descriptors]
+    seam = _seam(affiant, turn_of)
+    functions = {each.name: each.function for each in affiant.registry if each.function is not None}
+    faults = [
+        WiringFault(f"tool {name!r}", "LangGraph fills in a parameter of the name 'runtime' itself.", "Rename it.")
+        for name, function in functions.items()
+        if "runtime" in inspect.signature(function).parameters
+    ]
+    try:
+        descriptors = bindable(affiant)
+    except WiringError as error:
+        raise WiringError([*error.faults, *faults]) from None
+    if faults:
+        raise WiringError(faults)
+    bound: list[BaseTool] = []
+    for each in descriptors:
+        function = functions[each.name]
+        schema = argument_model(each)
+        tool = _BoundTool(name=each.name, description=each.description, args_schema=schema, function=function)
+        bound.append(seam.bridged(tool, Parameters.of(tool, bound=True, turn=turn_parameter(function))))
+    return bound
 
 
 def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTool]:
@@ -35,88 +73,54 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     Every tool must be declared with ``affiant.declare_read`` or ``affiant.declare_write``. A tool that acts on another
     system inside its own body cannot be made safe by wrapping it (GT-6).
 
-    Raises ``WiringError`` listing, at once, every undeclared tool, every tool that is bridged already, every two tools
-    of one name, and everything that is not a LangChain tool, a provider's own tools among them.
+    Raises ``WiringError`` listing, at once, every undeclared tool, every tool that is bridged already or has a way in
+    of its own, all tools whose names cannot be told apart, and everything that is not a LangChain tool.
     """
-    _check_version()
-    faults: list[WiringFault] = []
+    seam = _seam(affiant, turn_of)
     native = [tool for tool in tools if isinstance(tool, BaseTool)]
-    faults += [_not_a_tool(tool) for tool in tools if not isinstance(tool, BaseTool)]
+    faults = [_not_a_tool(tool) for tool in tools if not isinstance(tool, BaseTool)]
+    faults += [fault for tool in native for fault in _faults_of(tool, affiant)]
+    twins: dict[str, list[str]] = {}
+    for tool in native:
+        twins.setdefault(re.sub("[^a-z0-9]+", "_", tool.name.lower()), []).append(tool.name)
     faults += [
-        WiringFault(f"tool {tool.name!r}", "it is bridged already.", "Wrap each tool once.")
-        for tool in native
-        if Seam.is_bridged(tool)
-    ]
-    names = [tool.name for tool in native]
-    faults += [
-        WiringFault(f"tool {twice!r}", "two tools share this name.", "Rename one of them.")
-        for twice in sorted({name for name in names if names.count(name) > 1})
+        WiringFault(f"tools {' and '.join(map(repr, names))}", "a model could not tell them apart.", "Rename them.")
+        for names in twins.values()
+        if len(names) > 1
     ]
     try:
-        affiant.check(names)
+        affiant.check(tool.name for tool in native)
     except WiringError as error:
         faults += error.faults
     if faults:
         raise WiringError(faults)
-    seam = Seam(affiant, turn_of)
-    return [seam.bridged(tool, affiant.registry.find(tool.name), None) for tool in native]
+    return [seam.bridged(tool, Parameters.of(tool)) for tool in native]
+
+
+def _seam(affiant: Affiant, turn_of: TurnOf) -> Seam:
+    require_version("langchain-core", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge")
+    return Seam(affiant, turn_of)
+
+
+def _faults_of(tool: BaseTool, affiant: Affiant) -> Iterator[WiringFault]:
+    subject = f"tool {tool.name!r}"
+    if is_bridged(tool):
+        yield WiringFault(subject, "it is bridged already.", "Wrap each tool once.")
+        return
+    if any(each.name == tool.name and each.function is not None for each in affiant.registry):
+        yield WiringFault(subject, "a tool given to Affiant(tools=...) has its name.", "Use bind() or rename it.")
+    for name in _WAYS_IN:
+        owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))
+        if not owner.__module__.startswith("langchain_core."):
+            fault = f"its class {owner.__name__!r} defines {name!r} itself, which could lead past the gate."
+            yield WiringFault(subject, fault, "Move what that does into _run and _arun.")
 
 
 def _not_a_tool(tool: object) -> WiringFault:
     if isinstance(tool, dict):
         name = tool.get("name") or tool.get("type") or "unnamed"
-        return WiringFault(
-            f"tool {name!r}",
-            "it is a provider's own tool (a dictionary); it runs at the provider, where no gate can stand.",
-            "Leave it out, or put a tool of your own in its place.",
-        )
-    return WiringFault(
-        f"tool {getattr(tool, '__name__', type(tool).__name__)!r}",
-        "it is not a LangChain tool.",
-        "Make it one with @tool, or pass its object to Affiant(tools=...) and use bind().",
-    )
-
-
-def _check_version() -> None:
-    require_version("langchain-core", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge")
-
-
-def _turn_parameter(descriptor: ToolDescriptor) -> str | None:
-    return None if descriptor.function is None else turn_parameter(descriptor.function)
-
-
-def _native(descriptor: ToolDescriptor) -> BaseTool:
-    function = descriptor.function
-    assert function is not None  # bindable() gives none without
-    is_async = inspect.iscoroutinefunction(function)
-    return StructuredTool(
-        name=descriptor.name,
-        description=descriptor.description,
-        args_schema=argument_model(descriptor),
-        func=_waiting(function) if is_async else _plain(function),
-        coroutine=_plain(function) if is_async else None,
-    )
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a signature that names nothing, so that LangChain injects nothing of its own by name."""
-    if inspect.iscoroutinefunction(function):
-
-        async def call_async(**arguments):  # type: ignore[no-untyped-def]  # LangChain reads hints on every call
-            return await function(**arguments)
-
-        return call_async
-
-    def call(**arguments):  # type: ignore[no-untyped-def]  # LangChain reads hints on every call
-        return function(**arguments)
-
-    return call
-
-
-def _waiting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An asynchronous function for a synchronous call."""
-
-    def call(**arguments):  # type: ignore[no-untyped-def]  # LangChain reads hints on every call
-        return wait_for(function(**arguments))
-
-    return call
+        fault = "it is a provider's own tool (a dictionary); it runs at the provider, where no gate can stand."
+        return WiringFault(f"tool {name!r}", fault, "Leave it out, or put a tool of your own in its place.")
+    name = getattr(tool, "__name__", type(tool).__name__)
+    remedy = "Make it one with @tool, or pass its object to Affiant(tools=...) and use bind()."
+    return WiringFault(f"tool {name!r}", "it is not a LangChain tool.", remedy)

@@ -1,38 +1,38 @@
 """The seam: the pipeline runs inside ``_run`` and ``_arun`` of a copy of each tool, so every way to call a tool meets it.
 
-A bridged tool is a copy whose class is a subclass made for it: its schema, its injected arguments, its artifacts and its
-callbacks stay LangChain's. ``run`` and ``arun`` take the turn from the call's config and the model's arguments as they
-were sent; ``_run`` and ``_arun`` put the pipeline around the body, so that every observer sees what the gate made of a
-proposal. A context variable links the two frames of one call and carries nothing further; no turn lives in it.
+A bridged tool is a copy whose class is a subclass made for it: its schema, its injected arguments, its artifacts and
+its callbacks stay LangChain's. ``run`` and ``arun`` take the turn from the call's config and the model's arguments as
+they were sent; ``_run`` and ``_arun`` put the pipeline around the body, so that every observer sees what the gate made
+of a proposal. A context variable links the two halves of one call and carries nothing further; no turn lives in it.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
+from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from affiant_core import Affiant, ToolDescriptor, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid, WriteProposal
+from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid, WriteProposal
 from affiant_core.bridge import ArgumentsRefused, argument_fault, carried_arguments, invalid_arguments, model_text
-from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver
-from affiant_core.envelope import recognise
-from affiant_core.pipeline import Pipeline, read_plain
+from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
+from affiant_langchain_bridge.parameters import Parameters, hints_of, only_parameter
+from affiant_langchain_bridge.results import as_text, holds_proposal, only_part, read_result
 
 TURN_KEY = "affiant"
 """Where a call's ``TurnContext`` stands: ``config["configurable"]["affiant"]``."""
 
 TurnOf: TypeAlias = Callable[[RunnableConfig | None], object]
 
-_NOT_RETURNED = object()
+_NOTHING = object()
 
 
 def turn_from_config(config: RunnableConfig | None) -> object:
@@ -40,275 +40,217 @@ def turn_from_config(config: RunnableConfig | None) -> object:
     return ((config or {}).get("configurable") or {}).get(TURN_KEY)
 
 
-@dataclass(slots=True, eq=False)
-class _Frame:
-    """What ``run`` hands to the ``_run`` of the same call."""
-
-    tool: BaseTool
-    invocation: ToolInvocation
-    tool_call_id: str | None
-    state: Literal["open", "inside", "closed"] = "open"
-    returned: object = _NOT_RETURNED
-
-
-_FRAME: ContextVar[_Frame | None] = ContextVar("affiant_langchain_frame", default=None)
-
-
 class Seam:
-    """One host's bridge: makes bridged tools and carries their calls."""
+    """One host's bridge: where calls find their turn, their gate and their pipeline."""
 
     def __init__(self, affiant: Affiant, turn_of: TurnOf) -> None:
-        self._affiant = affiant
-        self._turn_of = turn_of
-        self._shown: dict[str, frozenset[str] | None] = {}
-        self._classes: dict[tuple[type[BaseTool], str | None], type[BaseTool]] = {}
-        self._pipeline = affiant.pipeline(_is_control_flow)
-        # A tool that handles its own ToolExceptions keeps doing so.
-        self._handling_pipeline = affiant.pipeline(
-            lambda error: _is_control_flow(error) or isinstance(error, ToolException)
-        )
+        self.affiant = affiant
+        self.turn_of = turn_of
+        self.pipeline = affiant.pipeline(_is_control_flow)
 
-    @staticmethod
-    def is_bridged(tool: BaseTool) -> bool:
-        """Whether a tool is a bridged copy."""
-        return getattr(type(tool), "__affiant_bridged__", False)
-
-    def bridged(self, tool: BaseTool, descriptor: ToolDescriptor | None, turn_parameter: str | None) -> BaseTool:
+    def bridged(self, tool: BaseTool, parameters: Parameters) -> BaseTool:
         """A copy of ``tool`` with the pipeline inside. Its description and schema are the original's."""
-        copy = tool.model_copy()
-        self._shown[tool.name] = _shown_to_model(tool)
-        copy.__class__ = self._class_for(type(tool), turn_parameter)
-        if self._affiant.terminate_on_review and descriptor is not None and descriptor.is_write:
-            copy.return_direct = True  # LangChain ends a turn by tool, not by call
+        descriptor = self.affiant.registry.find(tool.name)
+        ends = self.affiant.terminate_on_review and descriptor is not None and descriptor.is_write
+        # LangChain ends a turn by tool, not by call. A tool that ends it of its own accord keeps doing so.
+        copy = tool.model_copy(update={"return_direct": True} if ends else None)
+        copy.__class__ = _bridged_class(type(tool), self, parameters)
         return copy
 
-    # --- one call --------------------------------------------------------------------------------------------------
 
-    def open(
-        self, tool: BaseTool, tool_input: str | dict[str, Any], options: Mapping[str, Any], driver: Driver
-    ) -> tuple[_Frame, str | dict[str, Any]]:
-        """Admit a call, before anything of the tool runs; also a copy of its input that the body may do with as it likes.
+class _Call:
+    """One call of a bridged tool, from ``run`` to the end of ``_run``. Making one admits the call.
 
-        Raises ``WireupInvalid`` for a missing context or an undeclared tool, ``ArgumentsRefused`` for bad arguments.
-        """
-        descriptor, turn = self._affiant.admit(tool.name, self._turn_of(options.get("config")))
-        own = tool_input if isinstance(tool_input, dict) else {_only_argument(tool): tool_input}
-        shown = self._shown.get(tool.name)
-        arguments = carried_arguments({name: own[name] for name in own if shown is None or name in shown})
-        invocation = ToolInvocation(
-            tool_name=tool.name,
-            turn=turn,
-            descriptor=descriptor,
-            arguments=arguments,
-            driver=driver,
-            reader=functools.partial(_read, has_artifact=tool.response_format == "content_and_artifact"),
-        )
-        copied = (
-            {name: deepcopy(value) if name in arguments else value for name, value in tool_input.items()}
-            if isinstance(tool_input, dict)
-            else tool_input
-        )
-        return _Frame(tool, invocation, options.get("tool_call_id")), copied
-
-    def pipeline_for(self, tool: BaseTool) -> Pipeline:
-        """The layers around a call of this tool."""
-        return self._handling_pipeline if tool.handle_tool_error else self._pipeline
-
-    def close(self, frame: _Frame) -> Any:
-        """What the call returns to LangChain: the body's own object if nothing replaced it, else a message in its place."""
-        frame.state = "closed"
-        invocation = frame.invocation
-        text = model_text(invocation, ceiling=self._affiant.result_ceiling, telemetry=self._affiant.telemetry)
-        untouched = invocation.result is frame.returned
-        if text is None or (untouched and text == invocation.text()):
-            return invocation.result
-        answer = self.answer(frame.tool, text, frame.tool_call_id, invocation.envelope())
-        if frame.tool.response_format != "content_and_artifact":
-            return answer
-        return answer, invocation.result[1] if untouched and isinstance(invocation.result, tuple) else None
-
-    def refuse_arguments(self, tool: BaseTool, options: Mapping[str, Any], places: list[str]) -> Any:
-        """The result of a call whose arguments do not fit; its body never ran."""
-        error = invalid_arguments(tool.name, places)
-        return self.answer(tool, error.to_json_string(), options.get("tool_call_id"), error)
-
-    @staticmethod
-    def answer(tool: BaseTool, text: str, tool_call_id: str | None, envelope: ToolEnvelope | None) -> ToolMessage | str:
-        """Text for a bare call, a tool message where there is a call to answer; an error says so in its status."""
-        if tool_call_id is None:
-            return text
-        status: Literal["error", "success"] = "error" if isinstance(envelope, ToolError) else "success"
-        return ToolMessage(text, tool_call_id=tool_call_id, name=tool.name, status=status)
-
-    def failed_outside(self, frame: _Frame, error: Exception, options: Mapping[str, Any]) -> Any:
-        """An exception from LangChain itself: arguments that do not validate are answered, everything else is raised."""
-        if frame.state == "open" and isinstance(error, ValidationError) and not _is_control_flow(error):
-            return self.refuse_arguments(frame.tool, options, argument_fault(error))
-        raise error
-
-    # --- the class -------------------------------------------------------------------------------------------------
-
-    def _class_for(self, cls: type[BaseTool], turn_parameter: str | None) -> type[BaseTool]:
-        key = (cls, turn_parameter)
-        if key not in self._classes:
-            self._classes[key] = self._make_class(cls, turn_parameter)
-        return self._classes[key]
-
-    def _make_class(self, cls: type[BaseTool], turn_parameter: str | None) -> type[BaseTool]:
-        seam = self
-
-        def run(self: BaseTool, tool_input: str | dict[str, Any], *args: Any, **options: Any) -> Any:
-            if isinstance(self, StructuredTool | Tool) and self.func is None:
-                raise NotImplementedError(f"the tool {self.name!r} is asynchronous; call it with ainvoke.")
-            try:
-                frame, copied = seam.open(self, tool_input, options, SYNCHRONOUS)
-            except ArgumentsRefused:
-                return seam.refuse_arguments(self, options, [])
-            token = _FRAME.set(frame)
-            try:
-                return cls.run(self, copied, *args, **options)
-            except Exception as error:  # sorted there: raised again unless the arguments did not validate
-                return seam.failed_outside(frame, error, options)
-            finally:
-                _FRAME.reset(token)
-
-        async def arun(self: BaseTool, tool_input: str | dict[str, Any], *args: Any, **options: Any) -> Any:
-            try:
-                frame, copied = seam.open(self, tool_input, options, ASYNCHRONOUS)
-            except ArgumentsRefused:
-                return seam.refuse_arguments(self, options, [])
-            token = _FRAME.set(frame)
-            try:
-                return await cls.arun(self, copied, *args, **options)
-            except Exception as error:  # sorted there: raised again unless the arguments did not validate
-                return seam.failed_outside(frame, error, options)
-            finally:
-                _FRAME.reset(token)
-
-        @functools.wraps(cls._run)
-        def _run(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-            frame = _take(self)
-            if frame is None:
-                return cls._run(self, *args, **kwargs)  # the thread in which LangChain runs an asynchronous call's body
-
-            async def body() -> object:
-                return _returned(frame, cls._run(self, *args, **_with_turn(kwargs, frame, turn_parameter)))
-
-            seam.pipeline_for(self).run_now(frame.invocation, body)
-            return seam.close(frame)
-
-        @functools.wraps(cls._run if cls._arun is BaseTool._arun else cls._arun)
-        async def _arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-            frame = _take(self)
-            if frame is None:
-                return await cls._arun(self, *args, **kwargs)
-
-            async def body() -> object:
-                return _returned(frame, await cls._arun(self, *args, **_with_turn(kwargs, frame, turn_parameter)))
-
-            await seam.pipeline_for(self).run(frame.invocation, body)
-            return seam.close(frame)
-
-        async def ainvoke(self: BaseTool, value: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-            # Past the shortcut of StructuredTool and Tool that runs a synchronous tool's whole call in a thread: here the
-            # pipeline stays on the loop, and only the body goes to a thread.
-            return await BaseTool.ainvoke(self, value, config, **kwargs)
-
-        for wrapper in (_run, _arun):
-            # LangChain asks for the signature on every call; stated here, it need not be looked for.
-            wrapper.__signature__ = inspect.signature(wrapper)  # type: ignore[attr-defined]  # functions take it
-        members: dict[str, Any] = {
-            "run": run,
-            "arun": arun,
-            "_run": _run,
-            "_arun": _arun,
-            "__affiant_bridged__": True,
-            "__module__": cls.__module__,
-            "__doc__": cls.__doc__,
-        }
-        if cls.ainvoke in (StructuredTool.ainvoke, Tool.ainvoke, BaseTool.ainvoke):
-            members["ainvoke"] = ainvoke
-        return cast(type[BaseTool], type(f"Bridged{cls.__name__}", (cls,), members))
-
-
-def _take(tool: BaseTool) -> _Frame | None:
-    """The open frame of this very call, or ``None`` inside a body that the pipeline is already around.
-
-    Raises ``WireupInvalid`` when there is no frame: somebody called ``_run`` past the seam.
+    Raises ``WireupInvalid`` for a missing context or an undeclared tool, before anything of the tool runs.
     """
-    frame = _FRAME.get()
-    if frame is None or frame.tool is not tool or frame.state == "closed":
+
+    def __init__(
+        self, seam: Seam, tool: BaseTool, parameters: Parameters, sent: str | dict[str, Any], options: Any, driver: Driver
+    ) -> None:
+        try:
+            context = seam.turn_of(options.get("config"))
+        except Exception as error:
+            raise WireupInvalid(f"CV-2: turn_of raised a {type(error).__name__}, so the call has no turn.") from error
+        descriptor, turn = seam.affiant.admit(tool.name, context)
+        self.seam, self.tool, self.parameters = seam, tool, parameters
+        self.tool_call_id: str | None = options.get("tool_call_id")
+        self.has_artifact = tool.response_format == "content_and_artifact"
+        self.state: Literal["open", "inside", "closed"] = "open"
+        self.returned, self.artifact, self.answer = _NOTHING, None, None
+        self.refused: Sequence[str] | None = None
+        self.invocation = ToolInvocation(tool.name, turn, descriptor=descriptor, driver=driver, reader=read_result)
+        arguments = sent if isinstance(sent, dict) else {only_parameter(tool): sent}
+        own = {name: value for name, value in arguments.items() if parameters.carries(name)}
+        nested: list[str] = []
+        try:
+            self.invocation.arguments = carried_arguments(own)
+            nested = [name for name, value in own.items() if isinstance(value, dict | list)]
+        except ArgumentsRefused as error:
+            self.refused = error.places
+        # A body that changes what it was given must not change the model's message in the history.
+        copied = {**arguments, **{name: deepcopy(own[name]) for name in nested}}
+        self.tool_input = copied if arguments is sent or parameters.bound else sent
+
+    def __enter__(self) -> Self:
+        self._token = _CALL.set(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Turn arguments that LangChain refused into an answer; every other exception goes on."""
+        _CALL.reset(self._token)
+        if self.state != "open" or error is None or not _is_argument_fault(error):
+            return False
+        places = argument_fault(error)
+        told = [place for place in places if place not in self.parameters.injected]
+        if places and not told:
+            return False  # what the host injects is missing or wrong, which no model can mend
+        refusal = self._refuse(told)
+        self.answer = refusal[0] if self.has_artifact else refusal
+        return True
+
+    async def carry(self, original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Carry the call through the pipeline, with ``original`` as the tool's body."""
+        if self.refused is not None:
+            return self._refuse(self.refused)
+        if self.parameters.turn is not None:
+            kwargs[self.parameters.turn] = self.invocation.turn
+
+        async def body() -> object:
+            try:
+                result = await self.invocation.driver.call(functools.partial(original, *args, **kwargs))
+            except ToolException as error:
+                result = self._handled(error)
+            return self._returned(result)
+
+        await self.seam.pipeline.run(self.invocation, body)
+        return self._close()
+
+    def _handled(self, error: ToolException) -> object:
+        """What the tool's own handler makes of its ``ToolException``; raised again when it has no handler."""
+        handler: Any = self.tool.handle_tool_error
+        if not handler:
+            raise error
+        self.invocation.failed = True
+        if callable(handler):
+            content = handler(error)
+        else:
+            content = handler if isinstance(handler, str) else error.args[0] if error.args else "Tool execution error"
+        return (content, None) if self.has_artifact else content
+
+    def _returned(self, result: Any) -> object:
+        """Note what the body returned. A proposal among other content is refused: nobody knows what it belongs to."""
+        if self.has_artifact and not isinstance(result, ToolEnvelope):
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError("with response_format='content_and_artifact' a tool returns content and artifact.")
+            result, self.artifact = result
+        self.returned = self.invocation.result = result = as_text(result)
+        part = only_part(result)
+        self.invocation.failed |= isinstance(part, ToolMessage) and part.status == "error"
+        beside = (self.artifact,) if isinstance(result, str | ToolEnvelope) else (result, self.artifact)
+        if isinstance(self.invocation.envelope(), WriteProposal) or not holds_proposal(beside, set()):
+            return result
+        message = "The tool returned a proposal among other content, so nothing was filed. It must return it alone."
+        return ToolError(tool_name=self.tool.name, code="wireup-invalid", message=message)
+
+    def _close(self) -> Any:
+        """What LangChain gets from ``_run``: the body's own objects if nothing replaced them, else text."""
+        self.state = "closed"
+        invocation, affiant = self.invocation, self.seam.affiant
+        result, kept = invocation.result, invocation.result is self.returned
+        text = model_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
+        if text is not None and not (kept and text == invocation.text()):
+            result = text
+        artifact = self.artifact if kept else None  # else it belonged to what was replaced
+        failed = isinstance(invocation.envelope(), ToolError) or (kept and invocation.failed)
+        if failed and self.tool_call_id is not None and not isinstance(result, ToolOutputMixin):
+            told: dict[str, Any] = {"content": result, "artifact": artifact, "status": "error"}
+            result = ToolMessage(tool_call_id=self.tool_call_id, name=self.tool.name, **told)
+        return (result, artifact) if self.has_artifact else result
+
+    def _refuse(self, places: Sequence[str]) -> Any:
+        """The same for a call whose arguments do not fit; its body never ran."""
+        self.invocation.result = invalid_arguments(self.tool.name, places)
+        return self._close()
+
+
+_CALL: ContextVar[_Call | None] = ContextVar("affiant_langchain_call", default=None)
+
+
+def is_bridged(tool: BaseTool) -> bool:
+    """Whether a tool is a bridged copy."""
+    return getattr(type(tool), "__affiant_bridged__", False)
+
+
+def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> type[BaseTool]:
+    def run(self: BaseTool, tool_input: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(self, StructuredTool | Tool) and self.func is None:
+            raise NotImplementedError(f"the tool {self.name!r} is asynchronous; call it with ainvoke.")
+        with _Call(seam, self, parameters, tool_input, options, SYNCHRONOUS) as call:
+            return cls.run(self, call.tool_input, *args, **options)
+        return call.answer
+
+    async def arun(self: BaseTool, tool_input: Any, *args: Any, **options: Any) -> Any:
+        with _Call(seam, self, parameters, tool_input, options, ASYNCHRONOUS) as call:
+            return await cls.arun(self, call.tool_input, *args, **options)
+        return call.answer
+
+    def _run(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
+        call = _take(self)
+        if call is None:
+            return cls._run(self, *args, **kwargs)  # the thread in which LangChain runs an asynchronous call's body
+        return run_now(call.carry(cls._run, self, *args, **kwargs))
+
+    async def _arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
+        call = _take(self)
+        return await (cls._arun(self, *args, **kwargs) if call is None else call.carry(cls._arun, self, *args, **kwargs))
+
+    members: dict[str, Any] = {
+        "run": run,
+        "arun": arun,
+        "_run": _as(cls._run, _run),
+        "_arun": _as(cls._run if cls._arun is BaseTool._arun else cls._arun, _arun),
+        # Past the shortcut of StructuredTool and Tool that runs a synchronous tool's whole call in a thread: here the
+        # pipeline stays on the loop, and only the body goes to a thread.
+        "ainvoke": BaseTool.ainvoke,
+        "__affiant_bridged__": True,
+        "__module__": cls.__module__,
+        "__doc__": cls.__doc__,
+    }
+    return cast(type[BaseTool], type(f"Bridged{cls.__name__}", (cls,), members))
+
+
+def _as(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Give ``wrapper`` the name, the signature and the hints of ``original``, by which LangChain knows what to inject.
+
+    They are resolved here, once, because LangChain reads them on every call.
+    """
+    functools.update_wrapper(wrapper, original)
+    signature, hints = inspect.signature(original), hints_of(original)
+    if hints:
+        wrapper.__annotations__ = hints
+        stated = [each.replace(annotation=hints.get(name, each.empty)) for name, each in signature.parameters.items()]
+        wrapper.__signature__ = signature.replace(parameters=stated)  # type: ignore[attr-defined]  # functions take it
+    return wrapper
+
+
+def _take(tool: BaseTool) -> _Call | None:
+    """The open call that this is the body of, or ``None`` inside a body that the pipeline is already around.
+
+    Raises ``WireupInvalid`` when there is none: somebody called ``_run`` past the seam.
+    """
+    call = _CALL.get()
+    if call is None or call.tool is not tool or call.state == "closed":
         raise WireupInvalid(f"CV-2: the tool {tool.name!r} was entered past its seam; call it with invoke or ainvoke.")
-    if frame.state == "inside":
+    if call.state == "inside":
         return None
-    frame.state = "inside"
-    return frame
+    call.state = "inside"
+    return call
 
 
-def _with_turn(kwargs: dict[str, Any], frame: _Frame, turn_parameter: str | None) -> dict[str, Any]:
-    return kwargs if turn_parameter is None else {**kwargs, turn_parameter: frame.invocation.turn}
-
-
-def _returned(frame: _Frame, result: object) -> object:
-    """Note what the body returned, and how: a proposal among other content is refused, an error message is a failure."""
-    parts = _parts(result[0] if _is_pair(frame.tool, result) else result)
-    if len(parts) > 1 and any(isinstance(recognise(part), WriteProposal) for part in parts):
-        result = ToolError(
-            tool_name=frame.tool.name,
-            code="wireup-invalid",
-            message="The tool returned a proposal together with other content, so nothing was filed.",
-        )
-    frame.invocation.failed = isinstance(result, ToolMessage) and result.status == "error"
-    frame.returned = result
-    return result
-
-
-def _is_pair(tool: BaseTool, result: object) -> bool:
-    return tool.response_format == "content_and_artifact" and isinstance(result, tuple) and len(result) == 2
-
-
-def _read(result: object, *, has_artifact: bool) -> ToolEnvelope | str | None:
-    """What a LangChain result says, if it says one thing."""
-    if has_artifact and isinstance(result, tuple) and len(result) == 2:
-        result = result[0]
-    plain = read_plain(result)
-    if plain is not None:
-        return plain
-    parts = _parts(result)
-    return parts[0] if len(parts) == 1 else None
-
-
-def _parts(result: object) -> list[str]:
-    """The texts in a result: of a message, a list of content blocks, a command's messages."""
-    match result:
-        case str():
-            return [result]
-        case ToolMessage(content=content):
-            return _parts(content)
-        case {"type": "text", "text": str(text)}:
-            return [text]
-        case list() | tuple():
-            return [text for part in result for text in _parts(part)]
-        case _ if hasattr(result, "update") and hasattr(result, "goto"):  # langgraph's Command, without importing it
-            update = result.update
-            return _parts(update.get("messages", [])) if isinstance(update, dict) else []
-        case _:
-            return []
-
-
-def _only_argument(tool: BaseTool) -> str:
-    return next(iter(tool.args), "input")
-
-
-def _shown_to_model(tool: BaseTool) -> frozenset[str] | None:
-    """The names under which the model may send arguments, aliases among them; ``None`` where it may send any."""
-    if tool.args_schema is None or isinstance(tool.args_schema, dict):
-        return None
-    schema = tool.tool_call_schema
-    if isinstance(schema, type) and issubclass(schema, BaseModel):
-        fields = schema.model_fields
-        return frozenset(fields) | {field.alias for field in fields.values() if field.alias}
-    return frozenset(tool.args)
+def _is_argument_fault(error: BaseException) -> bool:
+    """Whether LangChain found the arguments wrong: a validation error of either pydantic, or too many for a ``Tool``."""
+    named = type(error).__name__ == "ValidationError" or isinstance(error, ValidationError | ToolException)
+    return named and not _is_control_flow(error)
 
 
 def _is_control_flow(error: BaseException) -> bool:

@@ -100,11 +100,13 @@ def _index(name: str, *columns: str, where: ColumnElement[bool] | None = None) -
 
 _index("tenant", "tenant_id", "position")
 _index("conversation", "tenant_id", "conversation_id", "position")
-_index("pending_tenant", "tenant_id", "position", "expires_at", where=is_pending)
-_index("pending_conversation", "tenant_id", "conversation_id", "position", "expires_at", where=is_pending)
+# The constant column makes a planner without statistics prefer these to the two above.
+_index("pending_tenant", "tenant_id", "status", "position", "expires_at", where=is_pending)
+_index("pending_conversation", "tenant_id", "conversation_id", "status", "position", "expires_at", where=is_pending)
 _index("due", "expires_at", "position", where=is_pending)
-_index("due_tenant", "tenant_id", "expires_at", "position", "conversation_id", where=is_pending)
-_index("unexecuted", "tenant_id", "position", "conversation_id", where=awaits_execution)
+_index("due_tenant", "tenant_id", "status", "expires_at", "position", "conversation_id", where=is_pending)
+_index("unexecuted_tenant", "tenant_id", "execution", "position", where=awaits_execution)
+_index("unexecuted_conversation", "tenant_id", "conversation_id", "execution", "position", where=awaits_execution)
 
 
 def _first_tables(connection: Connection) -> None:

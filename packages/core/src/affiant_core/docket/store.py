@@ -195,7 +195,7 @@ def read_cursor(cursor: str | None, listing: str, scope: Scope) -> int:
             raise CursorInvalid("the page cursor belongs to another listing or scope; start again without one.")
 
 
-def require_limit(limit: int) -> int:
+def require_limit(limit: object) -> int:
     """``limit`` if it is a whole number of at least 1. Raises ``ValueError`` otherwise."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError("limit must be a whole number of at least 1.")

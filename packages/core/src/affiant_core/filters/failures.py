@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from affiant_core.envelope import ToolError
 from affiant_core.errors import Refusal, SynchronousCallError, ValueRefused, WireupInvalid
-from affiant_core.pipeline import CallNext, ToolInvocation
+from affiant_core.pipeline import VALIDATION_FAILED, CallNext, ToolInvocation, unwritable
 from affiant_core.telemetry import Telemetry
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class ErrorRule:
 
 TIMED_OUT = ErrorRule("DB_TIMEOUT", "The data source did not answer in time.", retryable=True)
 UNAVAILABLE = ErrorRule("UPSTREAM_UNAVAILABLE", "A service that the tool depends on is not available.", retryable=True)
-INVALID = ErrorRule("VALIDATION_FAILED", "The call was not valid for this tool.")
+INVALID = ErrorRule(VALIDATION_FAILED, "The call was not valid for this tool.")
 UNKNOWN = ErrorRule("UNKNOWN", "The tool failed for a reason that is not known.")
 
 Propagates = Callable[[BaseException], bool]
@@ -58,14 +58,21 @@ def _is_sqlalchemy_timeout(error: BaseException) -> bool:
 
 
 def _is_http_outage(error: BaseException) -> bool:
-    response = getattr(error, "response", None)
-    statuses = [getattr(error, name, None) for name in ("status_code", "status", "code")]
-    if 503 in [*statuses, getattr(response, "status_code", None), getattr(response, "status", None)]:
+    response = _attribute(error, "response")
+    statuses = [_attribute(error, name) for name in ("status_code", "status", "code")]
+    if 503 in [*statuses, _attribute(response, "status_code"), _attribute(response, "status")]:
         return True
     return any(
         kind.__module__.split(".", 1)[0] in _HTTP_LIBRARIES and _names_an_outage(kind.__name__)
         for kind in type(error).__mro__
     )
+
+
+def _attribute(owner: object, name: str) -> object:
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001  # a property may raise anything, and classifying must not
+        return None
 
 
 def _names_an_outage(name: str) -> bool:
@@ -142,8 +149,7 @@ class ToolErrorFilter:
         if isinstance(error, Refusal):
             return _told(invocation, ErrorRule(error.code.value, error.reason), reference)
         if isinstance(error, ValueRefused):
-            fault = f"The tool produced a value that cannot be written as JSON, at {error.path}."
-            return _told(invocation, ErrorRule(INVALID.code, fault), reference)
+            return _told(invocation, ErrorRule(INVALID.code, unwritable(error).message), reference)
         return _told(invocation, classify(error, self._rules), reference)
 
 

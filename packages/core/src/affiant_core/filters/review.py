@@ -15,6 +15,7 @@ from affiant_core.filters.failures import Propagates, keep_result, log_failure
 from affiant_core.gate import Filing, ReviewGate
 from affiant_core.pipeline import CallNext, ToolInvocation
 from affiant_core.receipt import receipt_for
+from affiant_core.vocabulary import ReviewStatus
 from affiant_core.wire import read
 
 log = logging.getLogger(__name__)
@@ -123,7 +124,9 @@ class ReviewGateFilter:
         except Refusal as refusal:
             log.warning("The proposal of %s was refused: %s", invocation.qualified_name, refusal)
             self._refuse(invocation, name, refusal.code.value, refusal.reason)
-        except Exception as error:  # noqa: BLE001  # logged whole, and told as a filing that failed
+        except Exception as error:
+            if self._propagates(error):
+                raise
             await self._failed(invocation, name, error)
         else:
             self._hand_back(invocation, proposal, context, filing)
@@ -131,7 +134,9 @@ class ReviewGateFilter:
     def _hand_back(
         self, invocation: ToolInvocation, proposal: WriteProposal, context: ReviewContext, filing: Filing
     ) -> None:
-        if self._model_view == "proposal" and not filing.differs:
+        undecided = filing.entry.status is ReviewStatus.PENDING and not filing.differs
+        # A replay that says anything else than "still waiting" must say it (C10, DECISIONS 9).
+        if self._model_view == "proposal" and (filing.created or undecided):
             shown = proposal.model_copy(update={"envelope": context.affidavit, "tool_name": filing.entry.tool_name})
             invocation.result = invocation.cleared = shown
         else:

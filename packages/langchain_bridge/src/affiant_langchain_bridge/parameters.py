@@ -1,0 +1,66 @@
+"""Whose a tool's parameters are: those that the model fills, and those that LangChain, LangGraph or the host injects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin, get_type_hints
+
+from langchain_core.tools import BaseTool, Tool
+from langchain_core.utils.pydantic import get_fields
+
+_INJECTED = {"InjectedToolArg", "_DirectlyInjectedToolArg"}
+"""What LangChain and LangGraph derive their marks from; the second, of ``ToolRuntime``, has no public name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The names of one tool's parameters.
+
+    ``taken`` are the names under which the tool takes arguments from the model, ``None`` where it takes any;
+    ``injected`` are not the model's. ``turn`` is where a bound tool gets its ``TurnContext``.
+    """
+
+    taken: frozenset[str] | None
+    injected: frozenset[str]
+    bound: bool
+    turn: str | None
+
+    @classmethod
+    def of(cls, tool: BaseTool, *, bound: bool = False, turn: str | None = None) -> Parameters:
+        """Read a tool's parameters, once, at wiring."""
+        functions = (tool._run, tool._arun, getattr(tool, "func", None), getattr(tool, "coroutine", None))
+        hints = [hint for function in functions if function is not None for hint in hints_of(function).items()]
+        injected = frozenset(name for name, hint in hints if _is_injected(hint))
+        schema, taken = tool.args_schema, None
+        if isinstance(schema, type):  # without a model nothing is validated, and every name reaches the body
+            names = get_fields(schema).keys()
+            injected |= names - get_fields(tool.tool_call_schema).keys()  # type: ignore[type-var]  # a model too
+            if getattr(schema, "model_config", {}).get("extra") != "allow":
+                taken = frozenset(tool.args) | (names - injected)
+        return cls(taken, injected, bound, turn)
+
+    def carries(self, name: str) -> bool:
+        """Whether an argument of this name is the model's and reaches the body: it belongs to the call's identity."""
+        return name not in self.injected and (self.taken is None or name in self.taken)
+
+
+def only_parameter(tool: BaseTool) -> str:
+    """The parameter that text is for, under the name by which a model would fill it."""
+    if isinstance(tool, Tool) and tool.args_schema is None:
+        return "__arg1"  # as LangChain describes such a tool to a model
+    return "input" if isinstance(tool.args_schema, dict) else next(iter(tool.args), "input")
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function, resolved; none when that fails, and LangChain then goes without them too."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001  # an annotation may hold any expression
+        return {}
+
+
+def _is_injected(hint: Any) -> bool:
+    marks = (hint, get_origin(hint), *get_args(hint)[1:])
+    kinds = (mark if isinstance(mark, type) else type(mark) for mark in marks)
+    return any(base.__name__ in _INJECTED for kind in kinds for base in kind.__mro__)
