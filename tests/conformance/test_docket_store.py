@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -153,9 +154,14 @@ def test_a_store_is_a_store_and_says_whether_it_waits(store, request):
 
 @pytest.mark.parametrize(
     "entry",
-    [make_entry(), make_approved_entry(), rich_entry(), make_entry(blocked=RequirementNotImplemented(level=ReviewRequirement.REFERRAL_REQUIRED))],
+    [
+        make_entry(),
+        make_approved_entry(),
+        rich_entry(),
+        make_entry(blocked=RequirementNotImplemented(level=ReviewRequirement.REFERRAL_REQUIRED)),
+    ],
     ids=["pending", "approved by a Standing Order", "with everything", "blocked"],
-)  # fmt: skip
+)
 def test_a_filed_row_reads_back_equal_member_by_member(store, entry):
     """DK-1: the row keeps the proposal unedited."""
     filed = store.file(entry)
@@ -705,7 +711,8 @@ def test_a_sweep_begins_at_the_deadline(store):
 
 def test_a_sweep_keeps_to_its_scope(store):
     """DK-3: one conversation, one tenant, or, for the sweep alone, every tenant."""
-    for name, tenant, conversation in (("a", "acme", "c-1"), ("b", "acme", "c-2"), ("c", "other", "c-1"), ("d", "third", "c-1")):  # fmt: skip
+    rows = (("a", "acme", "c-1"), ("b", "acme", "c-2"), ("c", "other", "c-1"), ("d", "third", "c-1"))
+    for name, tenant, conversation in rows:
         store.file(make_entry(name, tenant_id=tenant, conversation_id=conversation))
     assert ids(store.expire_due(DEADLINE, Scope(TENANT, "c-2"), limit=9).entries) == ["b"]
     assert ids(store.expire_due(DEADLINE, Scope("other"), limit=9).entries) == ["c"]
@@ -745,9 +752,9 @@ def test_of_sixteen_racing_decisions_exactly_one_is_applied(store):
     """DK-1: at most one of any number of racing callers leaves ``pending``; all others see the winner's row."""
     store.file(make_entry())
     acts = [
-        (lambda by=f"r-{n}": store.transition(TENANT, "e-1", (approval if n % 2 else rejection)(by=by)))
-        for n in range(14)
-    ]  # fmt: skip
+        partial(store.transition, TENANT, "e-1", act(by=f"r-{number}"))
+        for number, act in enumerate([approval, rejection] * 7)
+    ]
     acts += [lambda: store.transition(TENANT, "e-1", withdrawal())] * 2
     results = at_once(acts)
     assert count_applied(results) == 1
@@ -767,9 +774,12 @@ def test_of_racing_reports_and_successors_exactly_one_is_applied(store):
     """DK-1: an execution, a successor and a late amendment are each recorded once."""
     store.file(make_approved_entry("done"))
     store.file(make_entry("late"))
-    reports = [lambda o=o: store.record_execution(TENANT, "done", o, None) for o in (ExecutionOutcome.EXECUTED, ExecutionOutcome.FAILED) * 3]  # fmt: skip
+    outcomes = [ExecutionOutcome.EXECUTED, ExecutionOutcome.FAILED] * 3
+    reports = [lambda outcome=outcome: store.record_execution(TENANT, "done", outcome, None) for outcome in outcomes]
     successors = [lambda n=n: store.record_supersession(TENANT, "late", f"e-{n}", DEADLINE) for n in range(5)]
-    keeping = [lambda n=n: store.preserve_amendments(TENANT, "late", late_amendments(by=f"r-{n}"), DEADLINE) for n in range(5)]  # fmt: skip
+    keeping = [
+        partial(store.preserve_amendments, TENANT, "late", late_amendments(by=f"r-{n}"), DEADLINE) for n in range(5)
+    ]
     results = at_once(reports + successors + keeping)
     assert [count_applied(results[:6]), count_applied(results[6:11]), count_applied(results[11:])] == [1, 1, 1]
 
@@ -809,13 +819,19 @@ def test_every_store_returns_the_same(tmp_path):
         results: list[Any] = [store.file(entry) for entry in (rich_entry(), make_entry("a"), make_approved_entry("b"))]
         results += [store.file(make_entry("c", conversation_id="c-2")), store.file(make_entry("a", channel="mail"))]
         results += [store.transition(TENANT, "a", approval("a", amendments={"reason": None, "extra": [1.0]}))]
-        results += [store.transition(TENANT, name, change) for name in ("a", "b", "c", "rich", "d") for change in LEFT.values()]  # fmt: skip
+        names = ("a", "b", "c", "rich", "d")
+        results += [store.transition(TENANT, name, change) for name in names for change in LEFT.values()]
         results += [store.record_execution(TENANT, name, ExecutionOutcome.FAILED, {"code": "X"}) for name in "abcd"]
         results += [store.preserve_amendments(TENANT, name, late_amendments(), DEADLINE) for name in "abcd"]
         results += [store.record_supersession(TENANT, name, "z", DEADLINE) for name in "abcd"]
-        results += [store.page(listing, scope, limit=9, cursor=None, now=now) for listing in Listing for scope in (HERE, Scope(TENANT, "c-2")) for now in (T0, DEADLINE)]  # fmt: skip
+        results += [
+            store.page(listing, scope, limit=9, cursor=None, now=now)
+            for listing in Listing
+            for scope in (HERE, Scope(TENANT, "c-2"))
+            for now in (T0, DEADLINE)
+        ]
         results += [store.expire_due(deadline(T0, timedelta.max), Scope(None), limit=9)]
-        results += [store.get(TENANT, name) for name in ("a", "b", "c", "d", "rich")]
+        results += [store.get(TENANT, name) for name in names]
         everything.append(results)
         store.close()
     for number, (one, other) in enumerate(zip(*everything, strict=True)):

@@ -168,7 +168,7 @@ def parameters(*, negative):
 
 
 def test_no_folder_is_passed_over_in_silence():
-    """FIXTURES 5: what is not run is listed with its reason, and every folder that is run holds documents of both kinds."""
+    """FIXTURES 5: what is not run is listed with its reason; every folder that is run holds both kinds of documents."""
     folders = {path.name for path in (FOLDER / "examples").iterdir()}
     assert folders == {*REWRITE, *NOT_OURS, "docket-entry"}
     assert [name for name in REWRITE if not documents(name, negative=True) or not documents(name, negative=False)] == []
@@ -335,6 +335,7 @@ def attestation(by):
 
 
 MEMBER = attestation(MemberAttestor(id="ana"))
+RELAYED = attestation(RelayedAttestor(member_id="ana", relay=RELAY))
 
 
 @pytest.mark.parametrize(
@@ -362,7 +363,7 @@ def test_affidavits_fit_the_schema(sworn):
     [
         row(),
         row(presentation=present(Affidavit.create(operation_type="create", entity_type="T", fields=[]))),
-        row(status="approved", execution="unexecuted", attestation=MEMBER, decided_at=DURING, amended_affidavit=amended()),
+        row(status="approved", execution="unexecuted", attestation=MEMBER, amended_affidavit=amended()),
         row(blocked=CoverageBlocked(category="hosted-mcp", tool_name="relay")),
         row(blocked=RequirementNotImplemented(level="ReferralRequired")),
     ],
@@ -387,7 +388,7 @@ def test_multi_party_is_all_that_a_card_has_beyond_the_schema():
     "entry",
     [
         row(status="approved", execution="unexecuted", attestation=MEMBER),
-        row(status="approved", execution="failed", attestation=attestation(RelayedAttestor(member_id="ana", relay=RELAY))),
+        row(status="approved", execution="failed", attestation=RELAYED),
         row(status="approved", execution="executed",
             attestation=attestation(StandingOrderAttestor(policy_id="auto", version="1"))),
         row(status="rejected", attestation=MEMBER),
@@ -431,7 +432,7 @@ def test_a_rows_members():
 
 
 def test_the_smaller_records_fit_their_schemas():
-    """RULES, PV-2, AZ-1, AZ-4, SR-2: bindings, attestations, markers, money, operations and codes are the schemas' own."""
+    """RULES, PV-2, AZ-1, AZ-4, SR-2: the parts of the records are the schemas' own."""
     for tag in TAGS.values():
         validate(tag.source.value, "provenance-source")
         if tag.binding is not None:

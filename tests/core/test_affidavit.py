@@ -166,7 +166,8 @@ def test_values_are_spelled():
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (1, FieldKind.NUMBER), (1.5, FieldKind.NUMBER), (Decimal(1), FieldKind.NUMBER), (Money("1", "EUR"), FieldKind.NUMBER),
+        (1, FieldKind.NUMBER), (1.5, FieldKind.NUMBER), (Decimal(1), FieldKind.NUMBER),
+        (Money("1", "EUR"), FieldKind.NUMBER),
         (date(2026, 7, 4), FieldKind.DATE), (AT, FieldKind.DATE), (Color.RED, FieldKind.ENUM), (True, FieldKind.TEXT),
         ("1", FieldKind.TEXT), (None, FieldKind.TEXT), ([], FieldKind.TEXT), (time(9), FieldKind.TEXT),
     ],

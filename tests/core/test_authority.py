@@ -26,7 +26,9 @@ def test_a_member_attests_as_a_member():
 
 
 def test_a_service_attests_only_what_it_passes_on():
-    """AZ-1, AZ-3: with both the person and the message a service attests member-via-relay, naming itself as the relay."""
+    """AZ-1, AZ-3: with both the person and the message a service attests member-via-relay, naming itself as the
+    relay.
+    """
     assert attestor_for(relayed("ana")) == RelayedAttestor(
         member_id="ana",
         relay={"principal": "whatsapp-relay", "channelIdentity": "+94770000000", "messageId": "wamid-1"},
@@ -47,7 +49,12 @@ def test_nothing_else_attests(stranger):
 
 @pytest.mark.parametrize(
     ("principal", "name"),
-    [(member("ana"), "ana"), (relayed("ana"), "ana"), (Service("svc"), "svc"), (Service("svc", asserted_member=""), "svc")],
+    [
+        (member("ana"), "ana"),
+        (relayed("ana"), "ana"),
+        (Service("svc"), "svc"),
+        (Service("svc", asserted_member=""), "svc"),
+    ],
 )
 def test_the_person_behind_a_principal(principal, name):
     """DK-1, AZ-4: a record names the member, or the member that a relay asserts, and else the service itself."""

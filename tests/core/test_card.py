@@ -108,7 +108,7 @@ HINTS = ["kind", "allowedValues", "pattern"]
 
 
 def test_the_six_omitted_properties():
-    """Seed, "Serializing": six properties of the card request and its hints are omitted when they have nothing to say."""
+    """Seed, "Serializing": six properties of the card and its hints are omitted when they have nothing to say."""
     full = card_for(
         row(presentation=Presentation(
             hints=[FieldHint(name="status", kind="enum", allowed_values=["A"], pattern="."), FieldHint(name="note")],
@@ -336,7 +336,7 @@ NOTIFICATIONS = [
 
 @pytest.mark.parametrize(("notification", "document"), NOTIFICATIONS, ids=[type(n).__name__ for n, _ in NOTIFICATIONS])
 def test_notifications(notification, document):
-    """SR, Notification: three kinds with exactly their members, execution written null; all are required to read one."""
+    """SR, Notification: three kinds with exactly their members, all of them required, execution written null."""
     assert notification.to_json() == document
     assert read(type(notification), json.dumps(document)) == notification
     for member in document:

@@ -26,7 +26,7 @@ TURN = TurnContext("tenant-a", ANA, conversation_id="conv-1", turn=Turn("hello",
 
 
 def test_principals():
-    """RULES, Vocabulary: a principal is a member with an id, or a service with an optional relay and asserted member."""
+    """RULES, Vocabulary: a principal is a member with an id, or a service with optional relay and asserted member."""
     assert (ANA.kind, ANA.id) == ("member", "ana")
     relayed = Service("relay-1", Relay("+94", "m-1"), "ana")
     assert (relayed.kind, relayed.relay.message_id, relayed.asserted_member) == ("service", "m-1", "ana")

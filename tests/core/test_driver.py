@@ -383,12 +383,16 @@ def test_offload_does_not_hold_up_the_loop(function):
     assert asyncio.run(main()) == (True, "tenant-d")
 
 
+def returns_an_awaitable():
+    return coroutine_function()
+
+
 def test_offload_awaits_what_a_plain_function_returns():
     """CASES C15: a plain function may return an awaitable, which is awaited on the loop."""
 
     async def main():
         here = threading.get_ident()
-        return here == await ASYNCHRONOUS.offload(lambda: coroutine_function()) == threading.get_ident()
+        return here == await ASYNCHRONOUS.offload(returns_an_awaitable) == threading.get_ident()
 
     assert asyncio.run(main())
 
@@ -436,7 +440,7 @@ def test_shielded_work_returns_its_answer(driver):
 @pytest.mark.parametrize("fault", [None, LookupError("store")])
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_cancellation_during_the_work(times, fault):
-    """DECISIONS 14, CASES C21: cancelled once or again, the work is carried through, and then the cancellation goes on."""
+    """DECISIONS 14, CASES C21: cancelled once or often, the work is carried through; then the cancellation goes on."""
 
     async def main():
         filing = Filing(fault)

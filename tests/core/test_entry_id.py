@@ -90,7 +90,7 @@ def test_no_supersedes_is_an_absent_key():
     ],
 )  # fmt: skip
 def test_each_part_of_the_material_counts(change):
-    """GT-4, CASES C04: another tenant, conversation, tool, operation, field order, argument or predecessor is another row."""
+    """GT-4, CASES C04: another tenant, conversation, tool, operation, order, argument or predecessor is another row."""
     assert derive_entry_id(**INVOICE | change) != derive_entry_id(**INVOICE)
 
 

@@ -295,7 +295,7 @@ def test_oversize_text():
 
 
 def test_deep_nesting():
-    """CASES C16: the deepest allowed value passes through an envelope and a record; deeper ones are refused, not fatal."""
+    """CASES C16: the deepest allowed value passes through envelope and record; deeper ones are refused, not fatal."""
     value = "deep"
     for _ in range(MAX_DEPTH):
         value = [value]

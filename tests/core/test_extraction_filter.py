@@ -48,10 +48,11 @@ def read(host, mode, body, **options):
 
 @both
 @pytest.mark.parametrize(
-    "spelling", [lambda found: found, lambda found: found.to_json_string(), with_kind_last, lambda found: found.to_json()]
+    "spelling",
+    [lambda found: found, lambda found: found.to_json_string(), with_kind_last, lambda found: found.to_json()],
 )
 def test_a_claimed_read_with_entities_is_extracted(mode, spelling):
-    """Seed, "deserializes the result, keeps going only when MatchesTool claims the tool": in every spelling of a read."""
+    """Seed, "keeps going only when the host's MatchesTool claims the tool": in every spelling of a read."""
     watching = Watching("find_customer")
     found = read_result(entity("c-1"), entity("c-2"))
     invocation = read(Host(extractors=[watching]), mode, lambda: spelling(found))
@@ -88,7 +89,7 @@ def test_a_read_that_is_not_claimed_is_left_alone(mode):
     ids=lambda value: type(value).__name__,
 )
 def test_what_found_nothing_is_not_extracted(mode, returned):
-    """Seed, "and the ReadResult carries at least one entity": blank, prose, an error, a proposal, zero entities stop it."""
+    """Seed, "and the ReadResult carries at least one entity": prose, an error, a proposal or no entities stop it."""
     watching = Watching("find_customer")
     host = Host(extractors=[watching])
     read(host, mode, lambda: returned)
@@ -107,6 +108,7 @@ def test_nothing_reaches_the_fabric_by_itself(mode):
 @both
 def test_what_is_emitted_is_in_the_turns_fabric(mode):
     """Seed, "EmitEntity is the upsert into the ContextFabric": the emitted entity is there for a write of the turn."""
+
     def then(extraction):
         extraction.emit_entity(extraction.result.entities[1])
 

@@ -75,7 +75,7 @@ RequestsBase = foreign("requests.exceptions", "RequestException", OSError)
 SHAPES = [
     # timeouts
     (TimeoutError(), TIMED_OUT),
-    (asyncio.TimeoutError(), TIMED_OUT),
+    (TimeoutError(), TIMED_OUT),
     (foreign("mylib", "SlowDisk", TimeoutError)(), TIMED_OUT),
     (foreign("aiohttp.client_exceptions", "ServerTimeoutError", TimeoutError)(), TIMED_OUT),
     (foreign("sqlalchemy.exc", "OperationalError")(), TIMED_OUT),
@@ -158,7 +158,7 @@ def test_each_code_has_one_fixed_sentence(mode, code):
 def test_an_exception_whose_attributes_raise_is_mapped_all_the_same(mode):
     """Seed, "no fourth path": an exception that cannot be looked at becomes an error envelope too."""
 
-    class Hostile(Exception):  # noqa: N818  # what is tested is the attribute
+    class Hostile(Exception):  # what is tested is the attribute
         @property
         def response(self):
             raise RuntimeError("the .response property must not be used here")
@@ -192,7 +192,7 @@ SLOW = ErrorRule("CRM_BUSY", "The customer system is busy.", retryable=True)
 
 @pytest.mark.parametrize("order", [(CrmError, CustomerNotFound), (CustomerNotFound, CrmError)])
 def test_the_most_specific_rule_of_the_host_wins(order):
-    """Seed, "a database timeout and a not-found lookup should never share a code": most specific first, in any order."""
+    """Seed, "a database timeout and a not-found lookup should never share a code": the most specific first."""
     rules = {kind: {CrmError: CRM, CustomerNotFound: NOT_FOUND}[kind] for kind in order}
     assert classify(CustomerNotFound(), rules) is NOT_FOUND
     assert classify(CrmError(), rules) is CRM
@@ -229,7 +229,7 @@ def test_a_hosts_retryable_rule_is_retried(mode):
 
 @both
 def test_c02_no_exception_text_reaches_the_model(mode, caplog):
-    """C02, first: nothing of the exception stands in the text; all of it is in the log, under the message's reference."""
+    """C02, first: nothing of the exception stands in the text; all of it is in the log, by its reference."""
     host = Host()
     body = Body(RuntimeError("db postgres://svc:pw@10.0.0.5/prod refused"))
     invocation = host.read(mode, body)
@@ -292,7 +292,7 @@ def test_a_fault_of_the_wiring_propagates(mode, error):
     assert host.events.told == []
 
 
-class GraphBubbleUp(Exception):  # noqa: N818  # the framework's own name
+class GraphBubbleUp(Exception):  # the framework's own name
     pass
 
 
@@ -482,7 +482,7 @@ def test_a_refusal_that_a_tool_raises_is_told_by_code_and_reason(mode, refusal):
 
 @both
 def test_a_mapped_failure_is_one_event(mode):
-    """REFERENCE 6.4, TL-1: affiant.tool_error carries the tool, the code, the flag and the exception's type, no text."""
+    """REFERENCE 6.4, TL-1: affiant.tool_error carries tool, code, flag and the exception's type, no text."""
     host = Host()
     host.read(mode, Body(RuntimeError("s3cret")))
     assert host.events.told == [
@@ -507,7 +507,7 @@ def test_terminate_is_left_alone(mode):
 
 @both
 def test_a_declared_writes_failure_keeps_its_code(mode):
-    """DECISIONS 7, REFERENCE 7: an error made of a raised exception passes the gate of a declared write; nothing is filed."""
+    """DECISIONS 7, REFERENCE 7: an error made of a raised exception passes the gate of a declared write."""
     host = Host()
     error = host.write(mode, Body(RuntimeError())).envelope()
     assert (error.code, error.tool_name) == (UNKNOWN, "set_limit")

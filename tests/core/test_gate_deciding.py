@@ -135,7 +135,9 @@ def test_a_machine_attests_nothing(machine, decision):
 
 @pytest.mark.parametrize("act_name", ACTS)
 def test_another_tenants_row_is_not_found(act_name):
-    """AZ-2 (ii): the tenant is compared before the host is asked; the caller learns nothing, the operator learns why."""
+    """AZ-2 (ii): the tenant is compared before the host is asked; the caller learns nothing, the
+    operator learns why.
+    """
     asked = []
     desk = Desk(authorize=lambda request: asked.append(request) or True)
     entry_id = desk.row()
@@ -268,9 +270,7 @@ def test_authority_comes_before_state(act_name, state):
     before = desk.stored(entry_id)
     allowed[0] = False
     refused(DecisionUnauthorized, ACTS[act_name], desk, entry_id, act("mallory"))
-    refused(
-        DecisionUnauthorized, desk.gate.decide.sync, entry_id, Approve({"limit": 1}), act("mallory")
-    )
+    refused(DecisionUnauthorized, desk.gate.decide.sync, entry_id, Approve({"limit": 1}), act("mallory"))
     assert desk.stored(entry_id) == before
 
 
@@ -308,7 +308,9 @@ def test_a_decision_is_an_approval_or_a_rejection(decision):
 
 
 def test_an_approval_to_the_letter():
-    """DK-1, AZ-1: attestation, decision, execution and instant are written in one guarded write, and nothing else is."""
+    """DK-1, AZ-1: attestation, decision, execution and instant are written in one guarded write, and
+    nothing else is.
+    """
     desk = Desk()
     entry_id = desk.row()
     before = desk.stored(entry_id)
@@ -380,7 +382,9 @@ def test_the_instant_is_the_gates():
 
 
 def test_c08_an_amended_approval():
-    """C08, AF-4: the executor gets 50, the row keeps the proposal beside it, and the field is bound to the reviewer's act."""
+    """C08, AF-4: the executor gets 50, the row keeps the proposal beside it, and the field is bound to the reviewer's
+    act.
+    """
     desk = Desk()
     entry_id = desk.row(limit_of(500))
     before = desk.stored(entry_id)
@@ -442,7 +446,9 @@ def test_an_empty_amendment_map_is_none(amendments):
 
 @pytest.mark.parametrize("amendments", [{"nosuch": 1}, {"limit": 50, "nosuch": 1}, {"Limit": 50}])
 def test_c09_a_bad_amendment_costs_nothing(amendments):
-    """C09, DK-2: a name that was not proposed is the caller's error, named; the row is unchanged and can be approved."""
+    """C09, DK-2: a name that was not proposed is the caller's error, named; the row is unchanged and can
+    be approved.
+    """
     desk = Desk()
     entry_id = desk.row()
     before = desk.stored(entry_id)
@@ -457,7 +463,9 @@ def test_c09_a_bad_amendment_costs_nothing(amendments):
 
 @pytest.mark.parametrize("value", [float("nan"), object(), b"raw", {1, 2}])
 def test_an_amendment_that_is_not_json(value):
-    """DECISIONS 20: a reviewer's value without an honest spelling is refused by the field's name; the row is unchanged."""
+    """DECISIONS 20: a reviewer's value without an honest spelling is refused by the field's name; the row is
+    unchanged.
+    """
     desk = Desk()
     entry_id = desk.row()
     before = desk.stored(entry_id)
@@ -467,7 +475,9 @@ def test_an_amendment_that_is_not_json(value):
 
 
 def test_kind_never_constrains_an_amendment_here():
-    """C09, AF: the core takes any JSON for a field; a wrong type is refused by the edge that knows the declared kind."""
+    """C09, AF: the core takes any JSON for a field; a wrong type is refused by the edge that knows the
+    declared kind.
+    """
     desk = Desk()
     assert desk.approve(desk.row(), amendments={"limit": "lots"}).accepted.values()["limit"] == "lots"
 
@@ -475,7 +485,9 @@ def test_kind_never_constrains_an_amendment_here():
 @pytest.mark.parametrize("blocking", ["referral", "coverage"])
 @pytest.mark.parametrize("decision", [Approve(), Approve({"limit": 1}), Reject("no")])
 def test_a_blocked_row_takes_no_decision(blocking, decision):
-    """AZ-4: every decision on a blocked row is refused, with the blocked code in the details, and nothing is written."""
+    """AZ-4: every decision on a blocked row is refused, with the blocked code in the details, and
+    nothing is written.
+    """
     if blocking == "referral":
         desk, code = Desk(FixedPolicy(Verdict.refer())), "requirement-not-implemented"
     else:
@@ -514,7 +526,9 @@ def test_a_standing_orders_row_is_decided():
 
 
 def test_c11_the_boundary_belongs_to_the_deadline():
-    """C11, DK-1: at 14:59.999 the decision counts; at 15:00.000 it is late, and the row reads expired without a decider."""
+    """C11, DK-1: at 14:59.999 the decision counts; at 15:00.000 it is late, and the row reads expired without a
+    decider.
+    """
     desk = Desk()
     first, second = desk.row(), desk.row(arguments={"n": 2})
     desk.clock.set(TTL - MILLISECOND)
@@ -536,7 +550,9 @@ def test_c11_the_boundary_belongs_to_the_deadline():
 
 
 def test_a_late_decision_writes_nothing_but_the_amendments():
-    """DK-1: status, decision, attestation and accepted map stay as they were in the store; only the amendments are kept."""
+    """DK-1: status, decision, attestation and accepted map stay as they were in the store; only the amendments are
+    kept.
+    """
     desk = Desk()
     entry_id = desk.row()
     before = desk.stored(entry_id)
@@ -594,7 +610,9 @@ def test_a_relays_late_amendment_names_the_person():
 
 
 def test_c05_twenty_threads_approve_one_row():
-    """C05, DK-1: exactly one caller wins, one attestation stands, the executor runs once, a later rejection changes nothing."""
+    """C05, DK-1: exactly one caller wins, one attestation stands, the executor runs once, a later rejection changes
+    nothing.
+    """
     desk = Desk()
     entry_id = desk.row()
     log = []
@@ -626,7 +644,9 @@ RIVALS = {
 @pytest.mark.parametrize("act_name", ["decide", "withdraw"])
 @pytest.mark.parametrize("outcome", RIVALS)
 def test_losing_the_race(act_name, outcome):
-    """DK-1: another act between the reading and the write is a lost race, says what the row became, and tells nothing."""
+    """DK-1: another act between the reading and the write is a lost race, says what the row became, and tells
+    nothing.
+    """
     desk = Desk()
     rival = Desk(store=desk.store)
     entry_id = desk.row()
@@ -648,7 +668,7 @@ def test_losing_the_race_against_a_sweep():
     rival = Desk(store=desk.store)
     rival.clock.set(TTL)
     entry_id = desk.row()
-    desk.store.before["transition"] = lambda: rival.gate.expire_due.sync()
+    desk.store.before["transition"] = rival.gate.expire_due.sync
     assert refused(DecisionLostRace, desk.approve, entry_id).details == {"status": "expired"}
 
 
@@ -656,7 +676,9 @@ def test_losing_the_race_against_a_sweep():
 
 
 def test_c12_the_record_names_the_authenticated_principal():
-    """C12: a name in the payload is data; the attestation and the decision name the principal that the host passed in."""
+    """C12: a name in the payload is data; the attestation and the decision name the principal that the host passed
+    in.
+    """
     desk = Desk()
     entry_id = desk.row(record(sworn("limit", 500), sworn("by", "boss"), sworn("approver", "boss")))
     row = desk.approve(entry_id, "user-1", amendments={"by": "boss"}, reason="by: boss")
@@ -666,7 +688,9 @@ def test_c12_the_record_names_the_authenticated_principal():
 
 @pytest.mark.parametrize("who", [member("filer"), relayed("filer")])
 def test_c12_four_eyes(who):
-    """C12: the requester cannot approve her own row, not through a relay either; the attempt is told; another person can."""
+    """C12: the requester cannot approve her own row, not through a relay either; the attempt is told; another person
+    can.
+    """
     desk = Desk(authorize=four_eyes(yes))
     entry_id = desk.row()
     before = desk.stored(entry_id)
@@ -677,7 +701,9 @@ def test_c12_four_eyes(who):
 
 
 def test_c12_four_eyes_hold_through_a_resubmission():
-    """C12: whoever passes an expired row on, its requester stays its requester, and cannot approve the new row either."""
+    """C12: whoever passes an expired row on, its requester stays its requester, and cannot approve the new row
+    either.
+    """
     desk = Desk(authorize=four_eyes(yes))
     entry_id = desk.brought_to("expired")
     new = desk.gate.resubmit.sync(entry_id, act(Service("sweeper"))).entry
@@ -786,7 +812,9 @@ def test_an_empty_map_is_no_amendment_for_an_approver():
 
 
 def test_a_relayed_approver_is_the_person():
-    """AZ-4, AZ-3: the approver is the asserted member, also for the second decision, and the relay stays on the record."""
+    """AZ-4, AZ-3: the approver is the asserted member, also for the second decision, and the relay stays on the
+    record.
+    """
     desk = Desk(MULTI)
     entry_id = desk.row()
     row = desk.gate.decide.sync(entry_id, Approve(), act(relayed("ana")))
@@ -821,7 +849,9 @@ def test_a_late_decision_of_several_keeps_nothing():
 
 
 def test_two_that_race_for_the_last_place_fold_once():
-    """AZ-4: of two approvers racing for the last place one folds the row, the other's decision is refused and unrecorded."""
+    """AZ-4: of two approvers racing for the last place one folds the row, the other's decision is refused and
+    unrecorded.
+    """
     for _ in range(5):
         desk = Desk(MULTI)
         entry_id = desk.row()
@@ -858,7 +888,9 @@ def test_the_one_who_comes_second_to_the_last_place():
 
 
 def test_an_approval_in_between_does_not_cost_the_other():
-    """AZ-4: while places are left, an approver who comes second is recorded behind the first, with every check again."""
+    """AZ-4: while places are left, an approver who comes second is recorded behind the first, with every
+    check again.
+    """
     desk = Desk(asking("ana", "bo", "cy", "di", required=4))
     entry_id = desk.row()
     _interrupted(
@@ -908,9 +940,7 @@ def test_resubmitting_a_row_of_several_starts_anew():
 # --- withdrawing (DK-1) --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("who", "by"), [(member("host"), "host"), (Service("host"), "host"), (relayed("ana"), "ana")]
-)
+@pytest.mark.parametrize(("who", "by"), [(member("host"), "host"), (Service("host"), "host"), (relayed("ana"), "ana")])
 def test_a_withdrawal_to_the_letter(who, by):
     """DK-1 (v0.4): decision, state and instant; no attestation, no execution; by names the person a relay asserts."""
     desk = Desk(authorize=no)
@@ -965,14 +995,16 @@ def test_blocked_and_shared_rows_are_withdrawn_too(policy):
 
 
 def test_after_a_withdrawal_everything_is_refused():
-    """DK-1 (v0.4): decisions, reports and resubmissions are refused, nothing is preserved, and the deadline changes nothing."""
+    """DK-1 (v0.4): decisions, reports and resubmissions are refused, nothing is preserved, and the deadline changes
+    nothing.
+    """
     desk = Desk()
     entry_id = desk.brought_to("withdrawn")
     before = desk.stored(entry_id)
     for after in (timedelta(0), TTL):
         desk.clock.set(after)
-        for act_name in ACTS:
-            refused(DecisionNotPending, ACTS[act_name], desk, entry_id, act("ana"))
+        for work in ACTS.values():
+            refused(DecisionNotPending, work, desk, entry_id, act("ana"))
         refused(DecisionNotPending, desk.approve, entry_id, amendments={"limit": 1})
     assert desk.stored(entry_id) == before
     assert not desk.file().created
@@ -1041,7 +1073,9 @@ def test_a_report_says_executed_or_failed(outcome):
     assert desk.store.calls == []
 
 
-@pytest.mark.parametrize("detail", ["row-updated", ["code"], {}, {"rows": 1}, {"code": None}, {"code": ""}, {"code": 7}])
+@pytest.mark.parametrize(
+    "detail", ["row-updated", ["code"], {}, {"rows": 1}, {"code": None}, {"code": ""}, {"code": 7}]
+)
 def test_a_detail_is_an_object_with_a_code(detail):
     """DK-1 (v0.3): a detail that is text, or has no code, is a language error before anything is read."""
     desk = Desk()
@@ -1093,7 +1127,9 @@ def test_only_an_expired_row_is_resubmitted(state):
 
 @pytest.mark.parametrize("state", ["expired", "swept"])
 def test_a_resubmission_to_the_letter(state):
-    """DK-1: a new pending row of the same tool and record, with a fresh deadline, linked both ways; the old one is expired."""
+    """DK-1: a new pending row of the same tool and record, with a fresh deadline, linked both ways; the old one is
+    expired.
+    """
     desk = Desk()
     entry_id = desk.brought_to(state)
     old = desk.stored(entry_id)
@@ -1116,7 +1152,9 @@ def test_a_resubmission_to_the_letter(state):
 
 
 def test_the_protocols_check_value_for_a_resubmission():
-    """GT-4, "Check value": the id of the resubmitted update_invoice, whose material has null arguments and supersedes."""
+    """GT-4, "Check value": the id of the resubmitted update_invoice, whose material has null arguments and
+    supersedes.
+    """
     desk = Desk()
     invoice = record(sworn("status", "x"), entity="invoice-1").model_copy(update={"entity_type": "Invoice"})
     context = turn(tenant="tenant-a", conversation="conv-1")
@@ -1228,7 +1266,9 @@ def test_a_resubmission_keeps_the_presentation():
     policy = FixedPolicy(Verdict.confirm(reason="first time"))
     desk = Desk(policy)
     proposal = record(
-        sworn("kind", "annual", allowed_values=["annual", "sick"], pattern="[a-z]+"), operation="CreateLeave", entity=None
+        sworn("kind", "annual", allowed_values=["annual", "sick"], pattern="[a-z]+"),
+        operation="CreateLeave",
+        entity=None,
     )
     entry_id = desk.row(proposal)
     desk.clock.set(TTL)
@@ -1253,7 +1293,12 @@ def test_a_sweep_moves_the_oldest_deadlines_first():
     sweep = desk.gate.expire_due.sync(tenant_id=TENANT, limit=3)
     assert ([row.entry_id for row in sweep.entries], sweep.more) == (ids[:1:-1], True)
     for row in sweep.entries:
-        assert (row.status.value, row.decided_at, row.decision, row.attestation) == ("expired", row.expires_at, None, None)
+        assert (row.status.value, row.decided_at, row.decision, row.attestation) == (
+            "expired",
+            row.expires_at,
+            None,
+            None,
+        )
         assert desk.stored(row.entry_id) == row
     again = desk.gate.expire_due.sync(tenant_id=TENANT, limit=3)
     assert ([row.entry_id for row in again.entries], again.more) == ([ids[1]], False)
@@ -1369,7 +1414,9 @@ def test_rehydration_offers_the_waiting_rows_first():
 
 @pytest.mark.parametrize("limit", range(1, 9))
 def test_rehydration_pages_through_both_groups(limit):
-    """DK-3, DK-5: whatever the page size, the pages hold every row once, in order, all full but the last, and then end."""
+    """DK-3, DK-5: whatever the page size, the pages hold every row once, in order, all full but the last, and then
+    end.
+    """
     desk = Desk()
     waiting, approved = _mixed(desk)
     pages, cursor = [], None

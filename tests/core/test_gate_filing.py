@@ -1,4 +1,4 @@
-"""From a proposal to a row: the order of the steps, identity, deadline, replay, races, cards, telemetry, cancellation."""
+"""From a proposal to a row: the order of the steps, identity, deadline, replay, races, cards, events, cancellation."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ from affiant_core.vocabulary import CoverageCategory, TransportEvent
 
 
 def test_substance_comes_before_policy_and_store():
-    """GT-1, GT-3: a proposal without substance is refused before any policy is asked and before the store is touched."""
+    """GT-1, GT-3: a proposal without substance is refused before any policy is asked and before the
+    store is touched.
+    """
     policy = FixedPolicy()
     desk = Desk(policy)
     with pytest.raises(SubstanceRefused):
@@ -146,7 +148,9 @@ def test_a_context_of_a_wrong_type_is_refused(context):
 
 @pytest.mark.parametrize("proposal", [None, {}, "{}", WriteProposal(envelope=record())])
 def test_only_a_sworn_record_is_filed(proposal):
-    """GT-6: the gate files an Affidavit; a proposal around one, or data that looks like one, is the caller's mistake."""
+    """GT-6: the gate files an Affidavit; a proposal around one, or data that looks like one, is the
+    caller's mistake.
+    """
     desk = Desk()
     with pytest.raises(WireupInvalid, match="Affidavit"):
         desk.gate.file.sync(proposal, turn(), tool_name=TOOL)
@@ -310,7 +314,9 @@ def test_the_id_is_derived_from_the_proposal_and_not_from_the_record():
     ],
 )
 def test_what_makes_another_row(other):
-    """GT-4: arguments, conversation, tenant, tool, entity, the fields' order and the host's own operation are identity."""
+    """GT-4: arguments, conversation, tenant, tool, entity, the fields' order and the host's own operation are
+    identity.
+    """
     desk = Desk()
     first = desk.file()
     second = desk.file(**other)
@@ -319,7 +325,9 @@ def test_what_makes_another_row(other):
 
 
 def test_the_hosts_own_id_counts():
-    """The seed on ReviewContext.EntryId: a host that supplies its own id gets the row under it, and replays under it."""
+    """The seed on ReviewContext.EntryId: a host that supplies its own id gets the row under it, and
+    replays under it.
+    """
     desk = Desk()
     assert desk.file(entry_id="ticket-7").entry.entry_id == "ticket-7"
     assert not desk.file(entry_id="ticket-7", arguments={"limit": 1}).created
@@ -327,7 +335,9 @@ def test_the_hosts_own_id_counts():
 
 
 def test_arguments_serialize_as_given():
-    """GT-4: an amount beside a currency in the arguments is not money, and keys are written in no matter which order."""
+    """GT-4: an amount beside a currency in the arguments is not money, and keys are written in no matter
+    which order.
+    """
     desk = Desk()
     first = desk.file(arguments={"amount": 40, "currency": "LKR"})
     again = desk.file(arguments={"currency": "LKR", "amount": 40})
@@ -369,12 +379,14 @@ def test_where_the_deadline_comes_from(policy, expected):
 def test_the_gates_own_default():
     """GT-4, REFERENCE 10: a gate that is told nothing keeps a row open for thirty minutes."""
     gate = ReviewGate(docket=InMemoryDocketStore(), authorize=yes, clock=lambda: T0)
-    assert DEFAULT_TTL == timedelta(minutes=30)
+    assert timedelta(minutes=30) == DEFAULT_TTL
     assert gate.file.sync(record(), turn(), tool_name=TOOL).entry.expires_at == T0 + DEFAULT_TTL
 
 
 def test_the_deadline_is_stamped_after_the_policies():
-    """GT-4: a policy that takes its time does not eat into the reviewer's; row, record and deadline share one instant."""
+    """GT-4: a policy that takes its time does not eat into the reviewer's; row, record and deadline share one
+    instant.
+    """
     desk = Desk(FixedPolicy(lambda _: desk.clock.set(minutes=10)))
     row = desk.file().entry
     later = T0 + timedelta(minutes=10)
@@ -394,7 +406,9 @@ BAD_TTLS = {
 
 @pytest.mark.parametrize("ttl", BAD_TTLS.values(), ids=BAD_TTLS.keys())
 def test_a_verdicts_bad_time_to_live_is_refused(ttl):
-    """GT-4, REFERENCE 13: a verdict's time to live is a whole number of milliseconds, at least one, within the calendar."""
+    """GT-4, REFERENCE 13: a verdict's time to live is a whole number of milliseconds, at least one, within the
+    calendar.
+    """
     desk = Desk(FixedPolicy(Verdict.confirm(ttl=ttl)))
     with pytest.raises(WireupInvalid, match="time to live"):
         desk.file()
@@ -412,7 +426,9 @@ def test_the_longest_time_to_live():
 
 
 def test_a_replay_returns_the_row_that_is_there():
-    """GT-4: filing an id again asks no policy, stamps no deadline, writes nothing, and says that nothing was created."""
+    """GT-4: filing an id again asks no policy, stamps no deadline, writes nothing, and says that nothing
+    was created.
+    """
     policy = FixedPolicy(Verdict.confirm(ttl=timedelta(minutes=5)))
     desk = Desk(policy)
     first = desk.file()
@@ -467,7 +483,9 @@ def test_a_replay_in_every_state(state):
 
 
 def test_a_replay_of_a_standing_order():
-    """GT-4, AZ-1: an automatic approval replays as approved, and neither the attestation nor the card comes a second time."""
+    """GT-4, AZ-1: an automatic approval replays as approved, and neither the attestation nor the card comes a second
+    time.
+    """
     desk = Desk(always())
     first = desk.file()
     desk.forget()
@@ -494,7 +512,9 @@ DIFFERENT = {
 @pytest.mark.parametrize("other", DIFFERENT.values(), ids=DIFFERENT.keys())
 @pytest.mark.parametrize("state", ["pending", "rejected", "expired"])
 def test_a_replay_that_hides_another_proposal_says_so(state, other, caplog):
-    """DECISIONS 9: a replay whose proposal would write something else is logged, told and marked, and changes nothing."""
+    """DECISIONS 9: a replay whose proposal would write something else is logged, told and marked, and changes
+    nothing.
+    """
     desk = Desk()
     entry_id = desk.brought_to(state)
     before = desk.stored(entry_id)
@@ -530,7 +550,9 @@ def test_a_replay_with_another_operation_differs():
 
 
 def test_an_equal_replay_says_nothing(caplog):
-    """DECISIONS 9: instants, confidence, notes and spelling of a number make no other proposal; nothing is warned of."""
+    """DECISIONS 9: instants, confidence, notes and spelling of a number make no other proposal; nothing
+    is warned of.
+    """
     desk = Desk()
     desk.file()
     desk.clock.set(minutes=1)
@@ -559,7 +581,9 @@ def test_another_tenants_row_is_no_replay():
 
 
 def test_sixteen_threads_file_one_row():
-    """GT-4, DECISIONS 21: of any number of callers that file one proposal at once, one creates the row and all get it."""
+    """GT-4, DECISIONS 21: of any number of callers that file one proposal at once, one creates the row and all get
+    it.
+    """
     desk = Desk()
     filings = in_threads(lambda _: desk.file(), 16)
     assert [filing.created for filing in filings].count(True) == 1
@@ -610,7 +634,9 @@ def test_the_card_of_a_new_row():
 
 @pytest.mark.parametrize("state", STATES)
 def test_the_card_in_every_state(state):
-    """AZ-4, AF-2: only a row that reads pending asks for confirmation; the numbers are those of the state that counts."""
+    """AZ-4, AF-2: only a row that reads pending asks for confirmation; the numbers are those of the state that
+    counts.
+    """
     desk = Desk()
     row = desk.get(desk.brought_to(state))
     card = desk.gate.card(row)
@@ -620,7 +646,9 @@ def test_the_card_in_every_state(state):
 
 
 def test_the_card_shows_the_accepted_state():
-    """AF-2, AF-4: after an amendment the card's record and numbers are the amended record's, and a hint goes with its field."""
+    """AF-2, AF-4: after an amendment the card's record and numbers are the amended record's, and a hint goes with its
+    field.
+    """
     desk = Desk()
     fields = (
         sworn("limit", 500, confidence=0.5, mandatory=True, pattern="[0-9]+"),
@@ -661,7 +689,9 @@ def test_a_card_that_fails_once_is_sent_again():
 @pytest.mark.parametrize("failures", [2, 3])
 @pytest.mark.parametrize("replayed", [False, True])
 def test_a_card_that_cannot_be_delivered(failures, replayed):
-    """REFERENCE 10: after two failures people are warned, if that works, operators are told, and the row stays filed."""
+    """REFERENCE 10: after two failures people are warned, if that works, operators are told, and the row
+    stays filed.
+    """
     desk = Desk()
     if replayed:
         desk.row()
@@ -743,7 +773,9 @@ def test_a_standing_order_keeps_what_the_person_said_in_the_binding():
 
 
 def test_a_level_that_is_not_run_is_filed_blocked():
-    """AZ-4: a referral is filed pending with its requirement and a marker, and is never weakened into a confirmation."""
+    """AZ-4: a referral is filed pending with its requirement and a marker, and is never weakened into a
+    confirmation.
+    """
     desk = Desk(FixedPolicy(Verdict.refer(reason="to the credit office")))
     filing = desk.file()
     row = filing.entry.to_json()
@@ -800,7 +832,9 @@ def test_when_the_record_was_made():
 
 
 def test_presentation_stands_beside_the_row():
-    """SR-1: hints, warnings and the host's verb are stored with the row and shown, and are in neither record nor hash."""
+    """SR-1: hints, warnings and the host's verb are stored with the row and shown, and are in neither record nor
+    hash.
+    """
     plain = record(sworn("kind", "annual"), operation="create", entity=None)
     dressed = record(
         sworn("kind", "annual", allowed_values=["annual", "sick"], pattern="[a-z]+"),
@@ -813,7 +847,11 @@ def test_presentation_stands_beside_the_row():
     filing = Desk(policy).file(dressed)
     row = filing.entry
     assert row.canonical_hash == Desk().file(plain).entry.canonical_hash
-    assert (row.affidavit.warnings, row.affidavit.fields[0].pattern, row.affidavit.operation_type) == ((), None, "create")
+    assert (row.affidavit.warnings, row.affidavit.fields[0].pattern, row.affidavit.operation_type) == (
+        (),
+        None,
+        "create",
+    )
     card = filing.card.to_json()
     hint = {"name": "kind", "kind": "text", "allowedValues": ["annual", "sick"], "pattern": "[a-z]+"}
     assert card["presentation"] == [hint]
@@ -878,8 +916,18 @@ def test_what_a_standing_order_tells():
 
 
 def test_no_sworn_value_is_ever_told():
-    """TL-1: attributes carry names and codes; across a row's whole life no proposed, previous or amended value appears."""
-    secrets = ("s3cret-memo", "s3cret-before", "s3cret-amended", "s3cret-late", "987654321", "s3cret-reason", "s3cret-arg")
+    """TL-1: attributes carry names and codes; across a row's whole life no proposed, previous or amended value
+    appears.
+    """
+    secrets = (
+        "s3cret-memo",
+        "s3cret-before",
+        "s3cret-amended",
+        "s3cret-late",
+        "987654321",
+        "s3cret-reason",
+        "s3cret-arg",
+    )
     fields = (
         sworn("limit", 987654321, mandatory=True, previous="s3cret-before"),
         sworn("memo", "s3cret-memo", "External"),
@@ -1050,6 +1098,13 @@ class _Stop:
         self.reached.set()
         await self.go.wait()
 
+    async def is_reached_by(self, task):
+        """Wait until ``task`` has got there; where it never does, it is over, and that is the failure."""
+        waiting = asyncio.ensure_future(self.reached.wait())
+        await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        assert self.reached.is_set(), task
+
 
 class _StoppingOutbox(Outbox):
     def __init__(self, stop):
@@ -1102,7 +1157,7 @@ def test_cancelled_while_filing(point, blocking, times):
         stop = _Stop()
         desk = _stopping_desk(point, stop, blocking)
         task = asyncio.ensure_future(desk.gate.file(record(), turn(), tool_name=TOOL))
-        await stop.reached.wait()
+        await stop.is_reached_by(task)
         for _ in range(times):
             task.cancel()
             await asyncio.sleep(0)
@@ -1131,7 +1186,7 @@ def test_cancelled_while_the_store_works(method):
 
     async def main():
         task = asyncio.ensure_future(desk.gate.file(record(), turn(), tool_name=TOOL))
-        await asyncio.to_thread(reached.wait)
+        await asyncio.to_thread(reached.wait, 30)
         task.cancel()
         await asyncio.sleep(0)
         go.set()
@@ -1170,7 +1225,9 @@ def test_cancelled_at_every_step_of_the_loop():
 
 
 def test_a_refusal_after_the_cancellation():
-    """DECISIONS 14: a filing that is refused after its caller was cancelled leaves no row, and the caller is cancelled."""
+    """DECISIONS 14: a filing that is refused after its caller was cancelled leaves no row, and the caller is
+    cancelled.
+    """
 
     async def main():
         stop = _Stop()
@@ -1181,7 +1238,7 @@ def test_a_refusal_after_the_cancellation():
 
         desk = Desk(FixedPolicy(refuse))
         task = asyncio.ensure_future(desk.gate.file(record(), turn(), tool_name=TOOL))
-        await stop.reached.wait()
+        await stop.is_reached_by(task)
         task.cancel()
         stop.go.set()
         with pytest.raises(asyncio.CancelledError):
@@ -1199,7 +1256,7 @@ def test_a_timeout_around_a_filing():
         desk = _stopping_desk("policy", stop, blocking=False)
 
         async def let_go():
-            await stop.reached.wait()
+            await asyncio.wait_for(stop.reached.wait(), 30)
             await asyncio.sleep(0.02)
             stop.go.set()
 
@@ -1223,7 +1280,7 @@ def test_a_cancelled_resubmission_is_whole():
             docket=desk.store, authorize=yes, clock=desk.clock, transport=_StoppingOutbox(stop), default_ttl=TTL
         )
         task = asyncio.ensure_future(gate.resubmit(expired, act("ana")))
-        await stop.reached.wait()
+        await stop.is_reached_by(task)
         task.cancel()
         await asyncio.sleep(0)
         stop.go.set()
@@ -1237,7 +1294,9 @@ def test_a_cancelled_resubmission_is_whole():
 
 
 def test_another_conversations_filing_is_not_held_up():
-    """DECISIONS 14, 21: the protection of one filing does not make the loop wait; another one goes through meanwhile."""
+    """DECISIONS 14, 21: the protection of one filing does not make the loop wait; another one goes
+    through meanwhile.
+    """
 
     async def main():
         stop = _Stop()
@@ -1248,7 +1307,7 @@ def test_another_conversations_filing_is_not_held_up():
 
         desk = Desk(FixedPolicy(slowly))
         slow = asyncio.ensure_future(desk.gate.file(record(), turn(conversation="slow"), tool_name=TOOL))
-        await stop.reached.wait()
+        await stop.is_reached_by(slow)
         quick = await desk.gate.file(record(), turn(), tool_name=TOOL)
         slow.cancel()
         await asyncio.sleep(0)
@@ -1289,7 +1348,9 @@ def test_acts_find_only_their_own_tenants_rows():
 
 
 def test_filing_and_deciding_share_no_memory():
-    """GT-2, RT-2: a second gate over the same store sees the row, replays it and decides it; nothing lives in the gate."""
+    """GT-2, RT-2: a second gate over the same store sees the row, replays it and decides it; nothing lives in the
+    gate.
+    """
     desk = Desk()
     entry_id = desk.row()
     other = Desk(store=desk.store)

@@ -133,7 +133,9 @@ def test_a_category_in_either_spelling(category):
 
 def test_policies_from_an_iterator():
     """CV-1: policies are read once, so that those which come from a generator are in force and not lost."""
-    gate = ReviewGate(docket=InMemoryDocketStore(), authorize=yes, policies=(each for each in [asking("ana", "bo", required=2)]))
+    gate = ReviewGate(
+        docket=InMemoryDocketStore(), authorize=yes, policies=(each for each in [asking("ana", "bo", required=2)])
+    )
     row = gate.file.sync(record(), turn(), tool_name=TOOL).entry
     assert row.requirement.kind.value == "MultiParty"
 

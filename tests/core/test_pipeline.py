@@ -18,7 +18,6 @@ from support.pipeline import (
     proposal,
     read_result,
     run,
-    to_text,
     with_kind_last,
 )
 
@@ -152,7 +151,7 @@ def test_what_a_read_returns_crosses_untouched(mode, returned):
 
 
 def test_async_and_sync_give_equal_outcomes():
-    """DECISIONS 21: one implementation; every kind of outcome is the same awaited and carried through without a loop."""
+    """DECISIONS 21: every kind of outcome is the same, awaited or carried through without a loop."""
     outcomes = {
         "read": read_result(entity()),
         "prose": "prose",
@@ -235,7 +234,7 @@ def test_a_result_is_parsed_once_however_many_filters_ask(mode, monkeypatch):
 
 @both
 def test_the_whole_pipeline_parses_a_reads_text_once(mode, monkeypatch):
-    """Seed, "a filter positioned after tool execution": tracing, extraction, review and the last line share one parse."""
+    """Seed, "a filter positioned after tool execution": tracing, review and the last line share one parse."""
     texts = counted(monkeypatch)
     Host().read(mode, read_result(entity()).to_json_string())
     assert len(texts) == 1
@@ -272,8 +271,16 @@ def test_a_replaced_result_is_parsed_again(mode, monkeypatch):
     ],
 )
 def test_what_a_result_says(result, text):
-    """DECISIONS 5: an envelope object, its text, or a dictionary that a framework would write as one; nothing is empty."""
+    """DECISIONS 5: an envelope, its text, or a dictionary that a framework would write as one."""
     assert read_plain(result) == text
+
+
+@both
+def test_the_text_of_an_envelope_without_a_name_is_an_envelope(mode):
+    """Seed, "a tool method's body ends with ToJsonString()": a name left out makes no prose of it."""
+    unnamed = read_result(entity(), tool_name="")
+    invocation = run(mode, Pipeline([]), unnamed.to_json_string())
+    assert invocation.envelope() == unnamed
 
 
 @both
@@ -286,7 +293,7 @@ def test_an_envelope_as_a_dictionary_is_an_envelope(mode):
 @both
 @pytest.mark.parametrize("kind", ["read", "write", "error"])
 def test_an_envelope_as_a_dictionary_with_an_unspeakable_value_is_an_error_naming_the_place(mode, kind):
-    """DECISIONS 20, C16: what has no honest spelling is an error naming the place, never a Python repr, never raised."""
+    """DECISIONS 20, C16: what has no honest spelling is an error naming the place, never a Python repr."""
     host = Host()
     invocation = host.read(mode, lambda: {"kind": kind, "toolName": "t", "fields": {"photo": b"s3cret"}})
     error = invocation.envelope()
@@ -311,7 +318,9 @@ SPELLINGS = {
     "text": lambda: proposal(SECRET).to_json_string(),
     "text with kind last": lambda: with_kind_last(proposal(SECRET)),
     "text in white space": lambda: f"\n  {proposal(SECRET).to_json_string()} ",
+    "text that names no tool": lambda: proposal(SECRET, tool_name="").to_json_string(),
     "dictionary": lambda: proposal(SECRET).to_json(),
+    "dictionary that names no tool": lambda: proposal(SECRET, tool_name="").to_json(),
     "dictionary with an Affidavit": lambda: {**proposal(SECRET).to_json(), "envelope": proposal(SECRET).envelope},
 }
 spelt = pytest.mark.parametrize("raw", SPELLINGS.values(), ids=SPELLINGS)
@@ -325,7 +334,7 @@ def assert_nothing_raw(invocation):
 @both
 @spelt
 def test_a_proposal_is_filed_in_every_spelling(mode, raw):
-    """Seed, "carried to the review gate whether or not the registry declares that tool": each spelling is recognised."""
+    """Seed, "carried to the review gate whether or not the registry declares that tool": in each spelling."""
     for descriptor in (READ, None):
         host = Host()
         invocation = host.read(mode, raw, descriptor=descriptor)
@@ -337,7 +346,7 @@ def test_a_proposal_is_filed_in_every_spelling(mode, raw):
 @both
 @spelt
 def test_a_host_filter_outside_the_review_cannot_put_a_proposal_back(mode, raw, caplog):
-    """CV-2, "Never the raw proposal": what a filter restores after the gate is held back, and the host's log says so."""
+    """CV-2, "Never the raw proposal": what a filter restores after the gate is held back and logged."""
 
     async def restoring(invocation, call_next):
         await call_next()
@@ -353,7 +362,7 @@ def test_a_host_filter_outside_the_review_cannot_put_a_proposal_back(mode, raw, 
 
 @both
 def test_a_host_filter_cannot_supply_a_proposal_past_the_gate(mode):
-    """CV-2: a filter outside the review that answers with a proposal instead of the tool files nothing and shows none."""
+    """CV-2: a filter outside the review that answers with a proposal files nothing and shows none."""
 
     async def supplying(invocation, call_next):
         invocation.result = proposal(SECRET)

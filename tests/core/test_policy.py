@@ -40,6 +40,13 @@ def filed(*policies, affidavit=None, **wiring):
     return desk.file(affidavit).entry, desk
 
 
+def filed_by(how, desk):
+    """The row of a filing that is called in one of the two ways."""
+    if how == "sync":
+        return desk.file().entry
+    return asyncio.run(desk.gate.file(record(), turn(), tool_name=TOOL)).entry
+
+
 def invalid(*policies, affidavit=None, **wiring):
     """The refusal and the one event that these policies come to; nothing was filed."""
     desk = Desk(*policies, **wiring)
@@ -111,7 +118,9 @@ def test_what_a_policy_sees():
 
 
 def test_the_verdicts_reason_is_shown_to_the_reviewer():
-    """REFERENCE 10: the reason of a verdict that asks a person stands among the card's warnings, after the record's own."""
+    """REFERENCE 10: the reason of a verdict that asks a person stands among the card's warnings, after the record's
+    own.
+    """
     desk = Desk(FixedPolicy(Verdict.confirm(reason="above the branch's limit")))
     card = desk.file(record(warnings=["overlaps"])).card
     assert card.warnings == ("overlaps", "above the branch's limit")
@@ -154,7 +163,9 @@ def test_an_asynchronous_policy_is_held_to_the_same(answer):
     assert invalid(FixedPolicy(later))["option"] == "evaluate"
 
 
-@pytest.mark.parametrize("error", [RuntimeError("postgres://svc:pw@10.0.0.5 said 987654321"), KeyError("limit"), OSError()])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("postgres://svc:pw@10.0.0.5 said 987654321"), KeyError("limit"), OSError()]
+)
 def test_a_policy_that_raises(error, caplog):
     """DECISIONS 19, CV-1: it is refused under its name with the kind of error; the text goes to the log only."""
     later = FixedPolicy(Verdict.confirm(), id="later")
@@ -197,11 +208,7 @@ def test_asynchronous_policies(how):
         return Verdict.approve()
 
     desk = Desk(FixedPolicy(approve))
-    if how == "sync":
-        row = desk.file().entry
-    else:
-        row = asyncio.run(desk.gate.file(record(), turn(), tool_name=TOOL)).entry
-    assert row.status.value == "approved"
+    assert filed_by(how, desk).status.value == "approved"
 
 
 @pytest.mark.parametrize("reason", [7, ["x"], b"x"])
@@ -308,7 +315,9 @@ def test_a_standing_order_with_nothing_in_its_way():
 
 
 def test_a_mandatory_field_that_is_empty():
-    """GT-5: it degrades to a reviewer, names every empty mandatory field, keeps the time to live, and may be approved."""
+    """GT-5: it degrades to a reviewer, names every empty mandatory field, keeps the time to live, and may be
+    approved.
+    """
     hour = timedelta(hours=1)
     affidavit = record(
         empty("limit", mandatory=True), sworn("memo", "kept"), empty("owner", mandatory=True), empty("note")
@@ -384,7 +393,9 @@ def test_only_the_claim_in_force_counts():
     blocked(always(declared_inputs=["External"]), affidavit=affidavit)
 
 
-@pytest.mark.parametrize(("score", "fires"), [(0, True), (1.999, True), (2, True), (2.0, True), (2.001, False), (3, False)])
+@pytest.mark.parametrize(
+    ("score", "fires"), [(0, True), (1.999, True), (2, True), (2.0, True), (2.001, False), (3, False)]
+)
 def test_the_risk_score(score, fires):
     """GT-5: the host's score at or under the threshold fires; above it a reviewer is asked, with both numbers told."""
     policy = always(threshold=2, default_ttl=TTL * 2)
@@ -473,7 +484,9 @@ def test_a_threshold_is_a_number(threshold):
 
 
 def test_a_threshold_that_nobody_can_score():
-    """GT-5, CV-1: a verdict that brings a threshold to a gate without a scorer approves nothing; the scorer is named."""
+    """GT-5, CV-1: a verdict that brings a threshold to a gate without a scorer approves nothing; the
+    scorer is named.
+    """
     event = invalid(FixedPolicy(Verdict.approve(threshold=2)))
     assert event["option"] == "threshold"
     assert "riskScorer" in event["reason"]
@@ -536,11 +549,7 @@ def test_an_asynchronous_when(answer, status, how):
         return answer and request.tool_name == TOOL
 
     desk = Desk(StandingOrder(id="p", when=when))
-    if how == "sync":
-        row = desk.file().entry
-    else:
-        row = asyncio.run(desk.gate.file(record(), turn(), tool_name=TOOL)).entry
-    assert row.status.value == status
+    assert filed_by(how, desk).status.value == status
 
 
 def test_a_condition_on_the_proposal():

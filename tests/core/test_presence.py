@@ -199,7 +199,7 @@ def test_a_hint_inside_a_word_is_discarded():
 
 
 def test_a_hit_is_conversation_with_its_span():
-    """PV-3, result: Conversation, bound to the span and to the SHA-256 of the utterance's own substring, noted as pinned."""
+    """PV-3, result: Conversation, bound to the span and the SHA-256 of the utterance's own words, noted as pinned."""
     tag = grade("memo", "Client Lunch", utterance="paid for client lunch", at=AT, confidence=0.8)
     assert tag.to_json() == {
         "source": "Conversation",
@@ -281,7 +281,7 @@ def test_a_value_with_no_spelling_is_refused_by_its_field():
 
 def test_the_unicode_version_is_reported():
     """PV-3: categories come from the runtime's database, whose version is reported."""
-    assert UNICODE_VERSION == unicodedata.unidata_version
+    assert unicodedata.unidata_version == UNICODE_VERSION
 
 
 def test_a_span_is_in_code_points():

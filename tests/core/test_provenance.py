@@ -49,7 +49,7 @@ def tag(source, confidence, note=None):
     [(-0.1, 0.0), (0, 0.0), (0.5, 0.5), (1, 1.0), (1.4, 1.0), (float("nan"), 0.0), (float("inf"), 1.0), (-1e9, 0.0)],
 )
 def test_confidence_is_clamped_when_minted(given, minted):
-    """PV-1: confidence is clamped to [0, 1] before minting, and the clamp belongs to the tag (REFERENCE 4: NaN is 0)."""
+    """PV-1: confidence is clamped to [0, 1] before minting, and the clamp is the tag's (REFERENCE 4: NaN is 0)."""
     assert clamp(given) == minted
     assert tag("Conversation", given).confidence == minted
 

@@ -19,7 +19,6 @@ from support.pipeline import (
     model_json,
     proposal,
     read_result,
-    to_text,
 )
 
 from affiant_core.affidavit import Affidavit
@@ -127,7 +126,7 @@ def test_other_results_cross_untouched_where_no_write_is_declared(mode, descript
 @both
 @pytest.mark.parametrize("spelling", [lambda error: error, lambda error: error.to_json_string()])
 def test_an_error_of_a_declared_write_passes_with_its_own_code(mode, spelling):
-    """DECISIONS 7, seed "Any tool, read or write, that fails returns ToolError": the domain's own code reaches the model."""
+    """DECISIONS 7, seed "Any tool, read or write, that fails returns ToolError": the domain's own code passes."""
     host = Host()
     returned = spelling(
         ToolError(tool_name="set_limit", code="CUSTOMER_NOT_FOUND", message="No such customer.", retryable=True)
@@ -140,7 +139,7 @@ def test_an_error_of_a_declared_write_passes_with_its_own_code(mode, spelling):
 
 @both
 def test_a_failure_in_the_frameworks_own_form_passes(mode):
-    """DECISIONS 7: a result that the framework itself marks as failed is a failure, and not a write's missing proposal."""
+    """DECISIONS 7: a result that the framework itself marks as failed is no write's missing proposal."""
     host = Host()
     invocation = invocation_for(mode, tool_name="set_limit", descriptor=WRITE)
 
@@ -241,7 +240,7 @@ def filed_with(mode, host, seam, own):
 
 @both
 def test_a_seams_arguments_replace_the_proposals_own(mode):
-    """Seed, "the filter replaces them only when the seam carried some": a map that is not empty is the row's identity."""
+    """Seed, "the filter replaces them only when the seam carried some": such a map is the row's identity."""
     host = Host()
     first = filed_with(mode, host, ARGUMENTS, {"other": 1})
     assert filed_with(mode, host, ARGUMENTS, None) == first
@@ -251,7 +250,7 @@ def test_a_seams_arguments_replace_the_proposals_own(mode):
 
 @both
 def test_an_empty_map_keeps_the_proposals_own_arguments(mode):
-    """Seed, "a proposal's own arguments survive"; DECISIONS 9: empty is none, and different own arguments are two rows."""
+    """Seed, "a proposal's own arguments survive"; DECISIONS 9: an empty map is none."""
     host = Host()
     ids = {filed_with(mode, host, {}, own) for own in (None, {"limit": 1}, {"limit": 2})}
     assert len(ids) == 3
@@ -285,7 +284,7 @@ def test_another_conversation_and_another_tenant_are_other_rows(mode):
 
 @both
 def test_a_replay_that_would_write_something_else_is_said_loudly(mode, caplog):
-    """DECISIONS 9, C04: with no arguments a second value replays the first's row; log, event and note say it was not filed."""
+    """DECISIONS 9, C04: without arguments a second value replays the first's row; log, event and note say so."""
     host = Host()
     first = receipt(host.write(mode, proposal(10)))
     second = receipt(host.write(mode, proposal(11)))
@@ -360,7 +359,7 @@ def test_no_identity_is_a_refusal(mode, descriptor):
     "answer", [RuntimeError("idp at 10.0.0.5"), KeyError("user"), "not a ReviewContext", {}], ids=repr
 )
 def test_a_provider_that_fails_files_nothing(mode, answer, caplog):
-    """REFERENCE 7, step 9, "any other exception": REVIEW_FILING_FAILED, with the exception in the log and not in the text."""
+    """REFERENCE 7, step 9, "any other exception": REVIEW_FILING_FAILED; the exception is in the log only."""
     host = Host(context_provider=Provider(answer))
     error = refusal(host.write(mode, proposal()), "REVIEW_FILING_FAILED")
     assert "10.0.0.5" not in error.message
@@ -390,7 +389,7 @@ def test_a_cancelled_provider_propagates(mode, error):
 def test_a_frameworks_control_flow_propagates_from_the_review(mode):
     """DECISIONS 14: what the bridge names as control flow is never mapped, in the host's provider either."""
 
-    class GraphBubbleUp(Exception):  # noqa: N818  # the framework's own name
+    class GraphBubbleUp(Exception):  # the framework's own name
         pass
 
     host = Host(context_provider=Provider(GraphBubbleUp()))
@@ -455,7 +454,7 @@ def test_a_refusal_of_the_gate_is_an_error_with_its_code_and_reason(mode, code, 
 @both
 @pytest.mark.parametrize("answer", [RuntimeError("s3cret"), "approve", True], ids=repr)
 def test_a_policy_that_breaks_its_contract_refuses(mode, answer):
-    """DECISIONS 19: a policy that raises or returns anything but a verdict is refused wireup-invalid; nothing is filed."""
+    """DECISIONS 19: a policy that raises or returns anything but a verdict is refused wireup-invalid."""
     host = Host(policies=[FixedPolicy(answer)])
     error = refusal(host.write(mode, proposal()), "wireup-invalid")
     assert "s3cret" not in error.message
@@ -463,9 +462,10 @@ def test_a_policy_that_breaks_its_contract_refuses(mode, answer):
 
 
 @both
-@pytest.mark.parametrize("outbox", [Outbox(), None], ids=["a transport", "none"])
-def test_a_store_that_fails_is_told_to_everybody(mode, outbox, caplog):
-    """DECISIONS 13, REFERENCE 7, step 9: an error for the model, an event, a word to the conversation, the rest in the log."""
+@pytest.mark.parametrize("make_outbox", [Outbox, lambda: None], ids=["a transport", "none"])
+def test_a_store_that_fails_is_told_to_everybody(mode, make_outbox, caplog):
+    """DECISIONS 13, REFERENCE 7, step 9: an error for the model, an event, a notification, the rest in the log."""
+    outbox = make_outbox()
     host = Host(docket=BrokenStore(), transport=outbox)
     error = refusal(host.write(mode, proposal()), "REVIEW_FILING_FAILED")
     assert "disk" not in error.message
@@ -524,8 +524,8 @@ def test_a_card_that_cannot_be_delivered_stops_no_filing(mode):
 def test_arguments_that_are_not_json_are_never_filed(mode):
     """DECISIONS 20: the gate refuses arguments without a spelling; nothing is filed, and no value is told."""
     host = Host()
-    error = refusal(host.write(mode, proposal(), arguments={"limit": float("nan")}), "REVIEW_FILING_FAILED")
-    assert "nan" not in error.message.lower().replace("cannot", "")
+    error = refusal(host.write(mode, proposal(), arguments={"memo": "s3cret\ud800"}), "REVIEW_FILING_FAILED")
+    assert "s3cret" not in error.message
     assert host.rows() == ()
 
 
@@ -590,7 +590,9 @@ def test_a_replay_says_what_became_of_the_row(mode, change, status, note):
 def test_an_amended_row_names_its_accepted_fields(mode):
     """C08, CV-3: the receipt of an amended row names the fields of the accepted record and quotes no value of it."""
     host = Host()
-    told = decided(host, mode, lambda host, entry_id: approve(host, entry_id, amendments={"limit": 987654, "memo": None}))
+    told = decided(
+        host, mode, lambda host, entry_id: approve(host, entry_id, amendments={"limit": 987654, "memo": None})
+    )
     assert told["fields"] == ["limit"]
     assert "987654" not in str(told)
 
@@ -743,7 +745,7 @@ def test_filing_does_not_end_the_turn_unless_told_to(mode):
 
 @both
 def test_only_a_row_that_waits_for_a_person_ends_the_turn(mode):
-    """REFERENCE 7, steps 10 and 11: an approval by a Standing Order, a blocked row, a terminal replay, a read do not."""
+    """REFERENCE 7, steps 10 and 11: a Standing Order, a blocked row, a terminal replay, a read do not."""
     for options in ({"policies": [always()]}, *BLOCKED.values()):
         assert Host(terminate_on_review=True, **options).write(mode, proposal()).terminate is False
     host = Host(terminate_on_review=True)
@@ -768,7 +770,7 @@ def test_no_refusal_ends_the_turn(mode):
 
 
 def test_c21_a_turn_that_is_cancelled_during_filing_leaves_a_whole_row():
-    """C21, DECISIONS 14: filing is shielded; cancellation propagates, the row is complete, a replay files nothing new."""
+    """C21, DECISIONS 14: filing is shielded; cancellation propagates, the row is complete, a replay adds none."""
 
     async def scenario():
         waiting, going = asyncio.Event(), asyncio.Event()
@@ -854,8 +856,3 @@ def test_an_entity_of_the_proposals_own_is_not_told(mode):
     text = Host().write(mode, proposal(envelope=affidavit)).result
     for secret in ("987654", "123456", "555", "Customer"):
         assert secret not in text
-
-
-def test_the_proposals_text_is_what_was_sent():
-    """Seed, "the same payload": the spelling helpers of these tests give text that the strict reader takes."""
-    assert model_json(to_text({"a": [1, None, "é"]})) == {"a": [1, None, "é"]}

@@ -32,7 +32,7 @@ def interceptor(answer, *, matches=lambda *_: True, diary=None):
 
 @both
 def test_a_match_supplies_the_result_and_the_tool_does_not_run(mode):
-    """REFERENCE 6.3: the first interceptor that matches supplies the result, next is not called, nothing was executed."""
+    """REFERENCE 6.3: the first interceptor that matches supplies the result, and next is not called."""
     body = Body("never")
     invocation = Host(interceptors=[interceptor("supplied")]).read(mode, body)
     assert invocation.result == "supplied"
@@ -154,7 +154,7 @@ def test_an_interceptor_that_fails_is_mapped_like_the_tool(mode, where):
 
 
 def test_without_interceptors_there_is_no_layer():
-    """REFERENCE 6.2: the order is error filter, short circuit, tracing, extractors, review; what is unused is left out."""
+    """REFERENCE 6.2: error filter, short circuit, tracing, extractors, review; what is unused is left out."""
     plain = [type(each).__name__ for each in Host().pipeline.filters]
     assert plain == ["ToolErrorFilter", "ToolTracingFilter", "ReviewGateFilter"]
     full = Host(interceptors=[interceptor("x")], extractors=[EmitEveryEntity(), EmitEveryEntity()]).pipeline.filters

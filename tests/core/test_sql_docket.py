@@ -13,17 +13,23 @@ import traceback
 from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import Pool
 
+from affiant_core.affidavit import Affidavit, AffidavitField
 from affiant_core.docket import Listing, Scope, open_docket
 from affiant_core.docket.migrations import STEPS, docket_entries, metadata
 from affiant_core.docket.sql import SqlDocketStore
+from affiant_core.docket.sqlite import SqliteFile
 from affiant_core.docket.statements import GET, Compiled, due, page
 from affiant_core.errors import DocketCorrupt, DocketError, DocketSchemaTooNew, DocketUnavailable, DocketUrlInvalid
+from affiant_core.provenance import ProvenanceTag
 from affiant_core.vocabulary import ExecutionOutcome
+from affiant_core.wire import read
 from tests.support.docket import (
     DEADLINE,
     T0,
@@ -41,7 +47,7 @@ from tests.support.docket import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-SECRET = "s3cret-sworn-value"  # noqa: S105  # no password: what must not show in any message
+SECRET = "s3cret-sworn-value"
 HERE = Scope(TENANT)
 
 
@@ -148,6 +154,26 @@ def test_what_is_read_cannot_be_changed_by_another_reader(store):
         read.presentation.prior_amendments["a"] = "forged"
 
 
+@pytest.mark.parametrize(
+    "unsworn",
+    [
+        {"operation_type": "WriteCreate"},
+        {"warnings": ("check this",)},
+        {"requires_confirmation": False},
+        {"fields": (AffidavitField.of("reason", "x", ProvenanceTag.empty(at=T0), allowed_values=["x"]),)},
+        {"fields": (AffidavitField.of("reason", "x", ProvenanceTag.empty(at=T0), pattern=".*"),)},
+    ],
+    ids=lambda unsworn: next(iter(unsworn)),
+)
+def test_a_record_reads_back_in_its_sworn_form_everywhere(unsworn, url, store):
+    """SR-1: presentation is no part of the record; the store that filed it reads what every other store reads."""
+    entry = make_entry(affidavit=make_affidavit().model_copy(update=unsworn))
+    store.file(entry)
+    with closing(open_docket(url)) as other:
+        assert store.get(TENANT, "e-1") == other.get(TENANT, "e-1")
+    assert store.get(TENANT, "e-1").affidavit == read(Affidavit, entry.affidavit.sworn())
+
+
 def test_wal_and_full_synchronous_are_on_in_every_connection(url, path):
     """The file keeps every acknowledged row through a loss of power, unless the host says otherwise."""
     seen = []
@@ -248,6 +274,35 @@ def test_stores_that_open_a_new_file_at_once_all_get_it(tmp_path):
         assert sum(store.file(make_entry()).created for store in stores) == 1
         for store in stores:
             store.close()
+
+
+class Switch:
+    """A connection that answers the switch to the write-ahead log as it is told to."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def exec_driver_sql(self, _):
+        answer = self.answers.pop(0)
+        if isinstance(answer, int):
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = answer
+            raise DBAPIError("PRAGMA", (), error)
+        return SimpleNamespace(scalar=lambda: answer)
+
+
+def test_the_switch_to_the_log_is_tried_until_the_file_is_free(path):
+    """SQLite does not always wait for it, and then one of two processes that open a new file would fail."""
+    path.touch()
+    file = SqliteFile(path, busy_timeout=5, synchronous="FULL")
+    switch = Switch(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY, "wal")
+    file.settle(switch)
+    assert switch.answers == []
+    with pytest.raises(DocketUnavailable, match="failed to read or write"), file.faults():
+        file.settle(Switch(sqlite3.SQLITE_IOERR, "wal"))
+    with pytest.raises(DocketUnavailable, match="cannot keep a write-ahead log"):
+        file.settle(Switch("delete"))
+    file.close()
 
 
 def test_of_racing_processes_exactly_one_approves(url):
@@ -479,7 +534,9 @@ def test_a_damaged_page_is_corrupt(path, url):
         store.page(Listing.ALL, HERE, limit=1000, cursor=None, now=T0)
 
 
-@pytest.mark.parametrize("made", ["CREATE TABLE accounts (id INTEGER)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE docket_entries (id)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "made", ["CREATE TABLE accounts (id INTEGER)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE docket_entries (id)"]
+)
 def test_a_database_of_somebody_else_is_refused_and_stays_as_it_is(made, path, url):
     """No table is ever put into a foreign database, and its journal mode is not changed."""
     with raw(path) as connection:
@@ -749,16 +806,19 @@ def test_the_first_step_is_frozen(path, url):
         statements = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     made = {name: " ".join(sql.split()) for name, sql in statements if not name.startswith("sqlite_")}
     assert made == {
-        "affiant_schema": "CREATE TABLE affiant_schema ( step INTEGER NOT NULL, applied_at BIGINT NOT NULL, PRIMARY KEY (step) )",
+        "affiant_schema": (
+            "CREATE TABLE affiant_schema ( step INTEGER NOT NULL, applied_at BIGINT NOT NULL, PRIMARY KEY (step) )"
+        ),
         "docket_entries": (
-            "CREATE TABLE docket_entries ( position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, tenant_id TEXT NOT NULL, "
-            "entry_id TEXT NOT NULL, conversation_id TEXT NOT NULL, status TEXT NOT NULL, execution TEXT, "
-            "filed_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, decided_at BIGINT, approvals_count INTEGER NOT NULL, "
-            "supersedes TEXT, superseded_by TEXT, requested_by TEXT, channel TEXT NOT NULL, tool_name TEXT NOT NULL, "
-            "protocol_version TEXT NOT NULL, affidavit TEXT NOT NULL, amended_affidavit TEXT, requirement TEXT NOT NULL, "
-            "blocked TEXT, approvals TEXT, attestation TEXT, amendments TEXT, preserved_amendments TEXT, decision TEXT, "
-            "execution_detail TEXT, presentation TEXT NOT NULL, "
-            "CONSTRAINT uq_docket_entries_entry_tenant UNIQUE (entry_id, tenant_id) )"
+            "CREATE TABLE docket_entries ( position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
+            "tenant_id TEXT NOT NULL, entry_id TEXT NOT NULL, conversation_id TEXT NOT NULL, "
+            "status TEXT NOT NULL, execution TEXT, filed_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, "
+            "decided_at BIGINT, "
+            "approvals_count INTEGER NOT NULL, supersedes TEXT, superseded_by TEXT, requested_by TEXT, "
+            "channel TEXT NOT NULL, tool_name TEXT NOT NULL, protocol_version TEXT NOT NULL, affidavit TEXT NOT NULL, "
+            "amended_affidavit TEXT, requirement TEXT NOT NULL, blocked TEXT, approvals TEXT, attestation TEXT, "
+            "amendments TEXT, preserved_amendments TEXT, decision TEXT, execution_detail TEXT, "
+            "presentation TEXT NOT NULL, CONSTRAINT uq_docket_entries_entry_tenant UNIQUE (entry_id, tenant_id) )"
         ),
         "ix_docket_entries_tenant": "CREATE INDEX ix_docket_entries_tenant ON docket_entries (tenant_id, position)",
         "ix_docket_entries_conversation": (
@@ -811,26 +871,28 @@ def test_a_position_is_never_used_twice(path, store):
         assert connection.execute("SELECT position FROM docket_entries").fetchall() == [(2,)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "index"),
-    [
-        (GET, "sqlite_autoindex_docket_entries_1"),
-        (page(Listing.PENDING, False), "ix_docket_entries_pending_tenant"),
-        (page(Listing.PENDING, True), "ix_docket_entries_pending_conversation"),
-        (page(Listing.APPROVED_UNEXECUTED, False), "ix_docket_entries_unexecuted_tenant"),
-        (page(Listing.APPROVED_UNEXECUTED, True), "ix_docket_entries_unexecuted_conversation"),
-        (page(Listing.ALL, False), "ix_docket_entries_tenant"),
-        (page(Listing.ALL, True), "ix_docket_entries_conversation"),
-        (due(False, False), "ix_docket_entries_due"),
-        (due(True, False), "ix_docket_entries_due_tenant"),
-        (due(True, True), "ix_docket_entries_due_tenant"),
-    ],
-    ids=["get", "pending", "pending of one", "unexecuted", "unexecuted of one", "all", "all of one", "due", "due of a tenant", "due of one"],
-)  # fmt: skip
-def test_every_listing_has_an_index_that_gives_its_order(statement, index, path, store):
+PLANS = {
+    "get": (GET, "sqlite_autoindex_docket_entries_1"),
+    "pending": (page(Listing.PENDING, False), "ix_docket_entries_pending_tenant"),
+    "pending of one": (page(Listing.PENDING, True), "ix_docket_entries_pending_conversation"),
+    "unexecuted": (page(Listing.APPROVED_UNEXECUTED, False), "ix_docket_entries_unexecuted_tenant"),
+    "unexecuted of one": (page(Listing.APPROVED_UNEXECUTED, True), "ix_docket_entries_unexecuted_conversation"),
+    "all": (page(Listing.ALL, False), "ix_docket_entries_tenant"),
+    "all of one": (page(Listing.ALL, True), "ix_docket_entries_conversation"),
+    "due": (due(False, False), "ix_docket_entries_due"),
+    "due of a tenant": (due(True, False), "ix_docket_entries_due_tenant"),
+    "due of one": (due(True, True), "ix_docket_entries_due_tenant"),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_listing_has_an_index_that_gives_its_order(name, path, store):
     """DK-3: no listing loads or sorts more than it returns, however many rows there are."""
+    statement, index = PLANS[name]
     compiled = Compiled(statement, store._database.dialect)
-    parameters = compiled.arguments(dict.fromkeys(["at_tenant", "at_entry", "at_conversation"], "x") | dict.fromkeys(["at_now", "after", "at_most"], 1))  # fmt: skip
+    texts = dict.fromkeys(["at_tenant", "at_entry", "at_conversation"], "x")
+    numbers = dict.fromkeys(["at_now", "after", "at_most"], 1)
+    parameters = compiled.arguments(texts | numbers)
     with raw(path) as connection:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {compiled.text}", parameters)]
     assert len(plan) == 1, plan

@@ -192,7 +192,7 @@ def test_without_an_sdk_nothing_is_exported_and_nothing_fails():
 
 
 def test_an_sdk_that_is_set_up_late_is_found():
-    """TL-1: the package's tracer follows the provider that the host sets, also when that comes after the first event."""
+    """TL-1: the package's tracer follows the provider that the host sets, also after the first event."""
     program = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider

@@ -27,7 +27,7 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_enum_spellings(name):
-    """Seed, "Enums elsewhere": PascalCase, lowercase and kebab-case sets, and the schema's own words for DecisionKind."""
+    """Seed, "Enums elsewhere": PascalCase, lowercase and kebab-case sets; the schema's words for DecisionKind."""
     assert [str(member) for member in getattr(vocabulary, name)] == SPELLINGS[name]
 
 

@@ -289,7 +289,8 @@ def test_every_member_of_a_tag_is_required(member):
         (ProvenanceTag, changed(TAG, "confidence", -0.1)),
         (ProvenanceTag, changed(TAG, "confidence", 1.4)),
         (ProvenanceTag, changed(TAG, "note", 5)),
-        (ProvenanceTag, changed(TAG, "binding", {"kind": "utterance-span", "ref": {"offset": 1.5, "length": 1, "hash": "0"}})),
+        (UtteranceSpanRef, {"offset": 1.5, "length": 1, "hash": "0"}),
+        (UtteranceSpanRef, {"offset": "1", "length": 1, "hash": "0"}),
         (CardMultiParty, {"approvers": [], "required": "2"}),
         (CardMultiParty, {"approvers": [], "required": True}),
         (Affidavit, []),
@@ -319,7 +320,7 @@ def test_nothing_is_coerced(model, document):
     ],
 )
 def test_sparse_members_are_absent_not_null(model, member, document):
-    """PV-2; seed, "Serializing": an optional member with nothing to say is left out, and null in its place is refused."""
+    """PV-2; seed, "Serializing": an optional member with nothing to say is left out; null in its place is refused."""
     record = read(model, document)
     assert record.to_json() == document
     assert json.loads(record.to_json_string()) == document

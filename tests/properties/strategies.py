@@ -26,6 +26,12 @@ from affiant_core.vocabulary import ProvenanceSource
 modest = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 few = settings(modest, max_examples=20)  # for whole records, which are slow to draw
 
+
+def made(model, **members):
+    """Records of ``model``; ``st.builds`` would take its aliases for further arguments."""
+    return st.fixed_dictionaries(members).map(lambda drawn: model(**drawn))
+
+
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 names = texts.filter(bool)
 integers = st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
@@ -43,7 +49,7 @@ bindings = st.one_of(
     st.builds(ReviewerAct.on, names, instants),
     st.builds(ExternalRef.of, names, names, fetched_at=st.none() | instants),
     st.builds(ComputationRef.of, names, st.lists(names, max_size=3)),
-    st.builds(
+    made(
         UtteranceSpanRef,
         offset=st.integers(0, 10**6),
         length=st.integers(0, 10**6),
@@ -52,7 +58,7 @@ bindings = st.one_of(
     ).map(lambda ref: UtteranceSpan(ref=ref)),
 )
 
-tags = st.builds(
+tags = made(
     ProvenanceTag,
     source=st.sampled_from(ProvenanceSource),
     confidence=st.floats() | st.sampled_from([0.0, 0.5, 1.0]),
@@ -61,7 +67,7 @@ tags = st.builds(
     conversation_turn=st.none() | integers,
     binding=bindings,
 )
-chains = st.builds(ProvenanceChain, current=tags, prior=st.lists(tags, max_size=2).map(tuple))
+chains = made(ProvenanceChain, current=tags, prior=st.lists(tags, max_size=2).map(tuple))
 
 fields = st.builds(
     AffidavitField.of,
@@ -86,8 +92,8 @@ affidavits = st.builds(
     created_at=st.none() | instants,
 )
 
-entities = st.builds(EntityRef, entity_type=names, entity_id=names, display_name=texts, fields=objects)
-reads = st.builds(
+entities = made(EntityRef, entity_type=names, entity_id=names, display_name=texts, fields=objects)
+reads = made(
     ReadResult,
     summary=texts,
     markdown=texts,
@@ -95,12 +101,12 @@ reads = st.builds(
     tool_name=names,
     timestamp=instants,
 )
-proposals = st.builds(
+proposals = made(
     WriteProposal,
     envelope=values,
     arguments=st.none() | objects,
     operation=st.none()
-    | st.builds(
+    | made(
         ProposedOperation,
         kind=st.sampled_from(["create", "update"]),
         entity_type=names,
@@ -110,4 +116,4 @@ proposals = st.builds(
     tool_name=names,
     timestamp=instants,
 )
-errors = st.builds(ToolError, code=names, message=texts, retryable=st.booleans(), tool_name=names, timestamp=instants)
+errors = made(ToolError, code=names, message=texts, retryable=st.booleans(), tool_name=names, timestamp=instants)

@@ -43,7 +43,7 @@ def test_no_amendment_is_the_identity(way, record, amendments):
 @few
 @given(acts())
 def test_only_what_is_named_changes(way, act):
-    """DK-2: absent leaves alone; order, previousValue, kind and isMandatory never move; the original stays as it was."""
+    """DK-2: absent leaves alone; order, previousValue, kind and isMandatory never move, nor does the original."""
     record, amendments = act
     before = record.to_json_string()
     changed = change(record, amendments, way)
@@ -91,7 +91,7 @@ def test_the_displaced_claim_is_first_in_prior(way, act):
 @few
 @given(acts())
 def test_clearing(act):
-    """AF-1: exactly the cleared optional fields leave; a cleared mandatory one stays under Empty; a set one is UserStated."""
+    """AF-1: just the cleared optional fields leave; a cleared mandatory one stays, Empty; a set one is UserStated."""
     record, amendments = act
     changed = change(record, amendments, "amend")
     left = {

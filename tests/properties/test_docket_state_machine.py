@@ -40,6 +40,9 @@ AFFIDAVIT = make_affidavit({"amount": 1.0, "lines": [{"a": None}]})
 
 tenants = st.sampled_from(TENANTS)
 names = st.sampled_from(NAMES)
+conversations = st.sampled_from(CONVERSATIONS)
+kinds = st.sampled_from(["pending", "blocked", "standing"])
+listings = st.sampled_from(list(Listing))
 limits = st.integers(1, 4)
 
 
@@ -103,7 +106,7 @@ class Stores(RuleBasedStateMachine):
         self.file("acme", "e-1", "c-1", 1, "pending")
         self.file("acme", "e-2", "c-2", 2, "blocked")
 
-    @rule(tenant=tenants, name=names, conversation=st.sampled_from(CONVERSATIONS), minutes=st.integers(0, 3), kind=st.sampled_from(["pending", "blocked", "standing"]))  # fmt: skip
+    @rule(tenant=tenants, name=names, conversation=conversations, minutes=st.integers(0, 3), kind=kinds)
     def file(self, tenant: str, name: str, conversation: str, minutes: int, kind: str) -> None:
         deadline = self.clock.now + timedelta(minutes=minutes)
         make = make_approved_entry if kind == "standing" else make_entry
@@ -174,7 +177,7 @@ class Stores(RuleBasedStateMachine):
         if applied:
             row.superseded, row.status = True, "expired"
 
-    @rule(tenant=st.none() | tenants, conversation=st.none() | st.sampled_from(CONVERSATIONS), limit=limits)
+    @rule(tenant=st.none() | tenants, conversation=st.none() | conversations, limit=limits)
     def sweep(self, tenant: str | None, conversation: str | None, limit: int) -> None:
         now, scope = self.clock.now, Scope(tenant, conversation)
         due = sorted((row for row in self.scoped(scope) if row.due(now)), key=lambda row: row.deadline)
@@ -186,7 +189,7 @@ class Stores(RuleBasedStateMachine):
         for row in due[:limit]:
             row.status = "expired"
 
-    @rule(listing=st.sampled_from(list(Listing)), tenant=tenants, conversation=st.none() | st.sampled_from(CONVERSATIONS), limit=limits)  # fmt: skip
+    @rule(listing=listings, tenant=tenants, conversation=st.none() | conversations, limit=limits)
     def read_all_pages(self, listing: Listing, tenant: str, conversation: str | None, limit: int) -> None:
         now, scope = self.clock.now, Scope(tenant, conversation)
         wanted = [

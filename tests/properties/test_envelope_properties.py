@@ -16,7 +16,7 @@ from tests.properties.strategies import affidavits, errors, few, instants, modes
 @modest
 @given(reads | proposals | errors)
 def test_an_envelope_survives_the_wire(envelope):
-    """Seed, "The kind discriminator": reading what ToJsonString wrote gives the same envelope, for all three variants."""
+    """Seed, "The kind discriminator": what ToJsonString wrote is read back equal, for all three variants."""
     text = envelope.to_json_string()
     assert parse_envelope(text) == envelope
     assert recognise(text) == envelope

@@ -1,4 +1,4 @@
-"""A review gate on a workbench: its clock can be set, its store, transport and telemetry can be watched and made to fail."""
+"""A review gate on a workbench: the clock can be set, store, transport and telemetry can be watched and made fail."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def empty(name, **more):
 def record(*fields, operation="WriteUpdate", entity="c-1", **more):
     """A sworn record: by default the update of one customer's limit to 500, with a memo."""
     fields = fields or (sworn("limit", 500, mandatory=True), sworn("memo", "kept"))
-    return Affidavit.create(
-        operation_type=operation, entity_type="Customer", entity_id=entity, fields=fields, **more
-    )
+    return Affidavit.create(operation_type=operation, entity_type="Customer", entity_id=entity, fields=fields, **more)
 
 
 def limit_of(value, memo="kept"):
@@ -305,7 +303,7 @@ def in_threads(work, count):
         barrier.wait()
         try:
             answers[index] = work(index)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is the answer
             answers[index] = error
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]

@@ -131,7 +131,7 @@ def run(mode, pipeline, body, **options):
 
 
 class Body:
-    """A tool's body that counts its calls and goes through its outcomes, the last again and again; exceptions are raised."""
+    """A tool's body: counts its calls, goes through its outcomes, the last for ever; exceptions are raised."""
 
     def __init__(self, *outcomes):
         self.outcomes = outcomes

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
-from typing import Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from affiant_core.affiant import Affiant
-from affiant_core.context import TurnContext
-from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError
+from affiant_core.context import ActContext
+from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError, WriteProposal
 from affiant_core.errors import ValueRefused, WireError, WireupInvalid, WiringError, WiringFault
 from affiant_core.filters.failures import INVALID
 from affiant_core.pipeline import ToolInvocation
@@ -36,7 +37,14 @@ __all__ = [
 
 
 class ArgumentsRefused(WireError):
-    """Raised when what a model sent as arguments is not a JSON object that the tool could take. It quotes no value."""
+    """Raised when what a model sent as arguments is not a JSON object that the tool could take. It quotes no value.
+
+    ``places`` are the parameters that it is about, where that is known.
+    """
+
+    def __init__(self, reason: str, places: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.places = places
 
 
 # --- arguments in --------------------------------------------------------------------------------------------------
@@ -61,18 +69,24 @@ def parse_arguments(text: str) -> dict[str, JSON]:
 def carried_arguments(arguments: Mapping[str, object], *, without: Iterable[str] = ()) -> dict[str, JSON]:
     """The model's own arguments, copied, less what the framework or the host put in beside them.
 
-    Raises ``ArgumentsRefused`` for values that are not JSON, NaN and infinity among them.
+    Raises ``ArgumentsRefused`` for names and values that are not JSON, NaN and infinity among them.
     """
     left_out = frozenset(without)
-    try:
-        return {name: spell(value, name) for name, value in arguments.items() if name not in left_out}
-    except ValueRefused as refused:
-        raise ArgumentsRefused(str(refused)) from None
+    carried: dict[str, JSON] = {}
+    for name, value in arguments.items():
+        if name not in left_out:
+            try:
+                spell({name: None}, "arguments")  # a name is a key of the row's identity
+                carried[name] = spell(value, name)
+            except ValueRefused as refused:
+                raise ArgumentsRefused(str(refused), (str(name),)) from None
+    return carried
 
 
 def invalid_arguments(tool_name: str, places: Iterable[str] = ()) -> ToolError:
     """The one answer to arguments that do not fit: ``VALIDATION_FAILED`` with the parameters' names and no values."""
-    named = ", ".join(sorted(set(places)))
+    # An unknown name is the model's own text; only one that could be a parameter's is repeated.
+    named = ", ".join(sorted({each for each in places if len(each) <= 64 and each.replace("-", "_").isidentifier()}))
     detail = f" Check: {named}." if named else ""
     return ToolError(
         tool_name=tool_name, code=INVALID.code, message=f"The arguments do not fit the tool's parameters.{detail}"
@@ -91,10 +105,30 @@ def argument_fault(error: Exception) -> list[str]:
 
 def turn_parameter(function: Callable[..., Any]) -> str | None:
     """The parameter through which a tool asks for its ``TurnContext``; the model neither sees nor fills it."""
-    return next((name for name, hint in _hints(function).items() if hint is TurnContext), None)
+    return next((name for name, hint in _hints(function).items() if _is_context(hint)), None)
 
 
-@functools.lru_cache(maxsize=1024)
+def _is_context(hint: object) -> bool:
+    """Whether an annotation is a context, and at most ``None`` or a remark beside it."""
+    if get_origin(hint) is Annotated:
+        return _is_context(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return all(map(_is_context, set(get_args(hint)) - {NoneType}))
+    return isinstance(hint, type) and issubclass(hint, ActContext)
+
+
+def _parts(hint: object) -> Iterator[object]:
+    """An annotation and everything inside it, each once, since an alias may contain itself."""
+    seen: dict[int, object] = {}
+    waiting = [hint]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen[id(part)] = part
+            yield part
+            waiting += (*get_args(part), getattr(part, "__value__", None), getattr(part, "__supertype__", None))
+
+
 def argument_model(descriptor: ToolDescriptor) -> type[BaseModel]:
     """What the model may pass to a tool, as a pydantic model closed to unknown names.
 
@@ -107,6 +141,9 @@ def argument_model(descriptor: ToolDescriptor) -> type[BaseModel]:
     for name, parameter in inspect.signature(function).parameters.items():
         if name == hidden:
             continue
+        if any(map(_is_context, _parts(hints.get(name)))):
+            fault = f"a model could fill in the context of its parameter {name!r}."
+            raise _unbindable(descriptor, fault, "Take the turn in one parameter, annotated TurnContext.")
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise _unbindable(descriptor, f"its parameter {name!r} cannot be passed by name.", "Name each parameter.")
         default = ... if parameter.default is parameter.empty else parameter.default
@@ -122,7 +159,7 @@ def argument_model(descriptor: ToolDescriptor) -> type[BaseModel]:
         raise _unbindable(
             descriptor,
             f"its parameters cannot be described ({type(error).__name__}).",
-            "Annotate them with plain types.",
+            "Annotate them with plain types, and let no name start with '_'.",
         ) from error
 
 
@@ -130,12 +167,12 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     target = function.__func__ if inspect.ismethod(function) else function
     try:
         hints = get_type_hints(target, include_extras=True)
-    except (NameError, TypeError) as error:
+    except Exception as error:  # evaluating text may fail in every way that Python knows
         raise WiringError(
             [
                 WiringFault(
                     f"tool {getattr(target, '__qualname__', target)!r}",
-                    f"its annotations cannot be read ({error}).",
+                    f"its annotations cannot be read ({type(error).__name__}: {error}).",
                     "Import every annotated type at run time, not under TYPE_CHECKING.",
                 )
             ]
@@ -210,20 +247,27 @@ def _utf8_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+_NOTE_ROOM = 256
+"""What the longest note about a cut needs, in bytes."""
+
+
 def _cut(envelope: ToolEnvelope, size: int, ceiling: int) -> str:
+    tool_name = _fitting_text(envelope.tool_name, 128)
     if not isinstance(envelope, ReadResult):
+        is_filed = isinstance(envelope, WriteProposal)  # nothing else comes out of the pipeline
+        result = "The proposal is filed for review, and its record" if is_filed else "The result"
         too_large = ToolError(
-            tool_name=envelope.tool_name,
+            tool_name=tool_name,
             timestamp=envelope.timestamp,
             code="RESULT_TOO_LARGE",
-            message=f"The result of {size} bytes is larger than the limit of {ceiling} bytes and cannot be cut.",
+            message=f"{result} of {size} bytes is larger than the limit of {ceiling} bytes and cannot be shown.",
         )
         return too_large.to_json_string()
-    note_room = 1024
-    shown = envelope.model_copy(update={"markdown": "", "entities": (), "summary": _first_bytes(envelope.summary, 512)})
-    room = ceiling - _utf8_length(shown.to_json_string()) - note_room
+    summary = _fitting_text(envelope.summary, 512)
+    shown = envelope.model_copy(update={"markdown": "", "entities": (), "summary": summary, "tool_name": tool_name})
+    room = ceiling - _utf8_length(shown.to_json_string()) - _NOTE_ROOM
     markdown = _fitting_text(envelope.markdown, room // 2)
-    room -= _utf8_length(markdown)
+    room -= _spelled_length(markdown)
     entities = []
     for entity in envelope.entities:
         room -= _utf8_length(entity.to_json_string()) + 1
@@ -231,10 +275,11 @@ def _cut(envelope: ToolEnvelope, size: int, ceiling: int) -> str:
             break
         entities.append(entity)
     note = (
-        f" [Cut to fit {ceiling} bytes: {len(entities)} of {len(envelope.entities)} entities and "
-        f"{_utf8_length(markdown)} of {_utf8_length(envelope.markdown)} bytes of markdown are shown.]"
+        f" [Cut to fit {ceiling} bytes: {len(entities)} of {len(envelope.entities)} entities, "
+        f"{_utf8_length(markdown)} of {_utf8_length(envelope.markdown)} bytes of markdown and "
+        f"{_utf8_length(summary)} of {_utf8_length(envelope.summary)} bytes of summary are shown.]"
     )
-    cut = shown.model_copy(update={"summary": shown.summary + note, "markdown": markdown, "entities": tuple(entities)})
+    cut = shown.model_copy(update={"summary": summary + note, "markdown": markdown, "entities": tuple(entities)})
     return cut.to_json_string()
 
 
@@ -264,7 +309,26 @@ def require_version(distribution: str, *, at_least: tuple[int, ...], below: tupl
         installed = metadata.version(distribution)
     except metadata.PackageNotFoundError:
         raise WireupInvalid(f"{bridge} needs {distribution}, which is not installed.") from None
-    numbers = tuple(int(part) for part in installed.split(".") if part.isdigit())
-    if not at_least <= numbers < below:
+    if not _in_range(installed, at_least, below):
         wanted = f">={'.'.join(map(str, at_least))},<{'.'.join(map(str, below))}"
         raise WireupInvalid(f"{bridge} works with {distribution} {wanted}; {installed} is installed.")
+
+
+_VERSION = re.compile(r"(?:\d+!)?(\d+(?:\.\d+)*)[-_.]?(a|b|c|rc|alpha|beta|pre|preview|dev)?", re.ASCII | re.IGNORECASE)
+
+
+def _in_range(installed: str, at_least: tuple[int, ...], below: tuple[int, ...]) -> bool:
+    """Whether a version lies between two. A pre-release of the lower one is before it."""
+    match = _VERSION.match(installed)
+    if match is None:
+        return False
+    numbers, least = _trimmed(map(int, match[1].split("."))), _trimmed(at_least)
+    return least <= numbers < _trimmed(below) and not (match[2] and numbers == least)
+
+
+def _trimmed(numbers: Iterable[int]) -> tuple[int, ...]:
+    """Version numbers without zeros at the end: 1.0 and 1.0.0 are one."""
+    kept = list(numbers)
+    while kept and kept[-1] == 0:
+        kept.pop()
+    return tuple(kept)

@@ -7,6 +7,7 @@ A read tool returns a :class:`ReadResult`, a write tool a :class:`WriteProposal`
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_serializer
@@ -198,13 +199,16 @@ def recognise(text: str) -> ToolEnvelope | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        document = loads(text)
+        document = loads(text, max_bytes=sys.maxsize)  # the text is here already; what is too long to read must not pass
     except WireError:
         return None
     if not isinstance(document, dict) or not ({"kind", "$type"} & document.keys()):
         return None
+    # Python may leave the name out (above), so its text must not turn into prose: the pipeline knows the tool.
+    is_unnamed = document.get("toolName") == ""
     try:
-        return envelope_from_json(document)
+        envelope = envelope_from_json({**document, "toolName": "unnamed"} if is_unnamed else document)
+        return envelope.model_copy(update={"tool_name": ""}) if is_unnamed else envelope
     except NotAnEnvelope as error:
         log.warning("A tool returned JSON that resembles a tool envelope and is not one: %s", error)
         return None

@@ -45,7 +45,7 @@ def read_plain(result: object) -> ToolEnvelope | str | None:
 
 
 def unwritable(refused: ValueRefused) -> ToolError:
-    """The answer to a result with a value that JSON has no spelling for: its place, and not the value (DECISIONS 20)."""
+    """The answer to a result with a value that JSON cannot spell: its place, and not the value (DECISIONS 20)."""
     fault = f"The tool produced a value that cannot be written as JSON, at {refused.path}."
     return ToolError(code=VALIDATION_FAILED, message=fault)
 

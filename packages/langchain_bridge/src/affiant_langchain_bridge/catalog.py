@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
@@ -32,7 +32,7 @@ class _BoundTool(BaseTool):
     async def _arun(self, /, **arguments):  # type: ignore[no-untyped-def]  # as above
         return await ASYNCHRONOUS.offload(functools.partial(self.function, **arguments))
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> BaseTool:
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """A copy with the same function, since the object behind it, and its connections, are the host's."""
         return super().__deepcopy__({**(memo or {}), id(self.function): self.function})
 

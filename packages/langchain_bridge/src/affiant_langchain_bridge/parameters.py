@@ -1,4 +1,4 @@
-"""Whose a tool's parameters are: those that the model fills, and those that LangChain, LangGraph or the host injects."""
+"""Whose a tool's parameters are: the model's, or those that LangChain, LangGraph or the host injects."""
 
 from __future__ import annotations
 
@@ -34,10 +34,15 @@ class Parameters:
         injected = frozenset(name for name, hint in hints if _is_injected(hint))
         schema, taken = tool.args_schema, None
         if isinstance(schema, type):  # without a model nothing is validated, and every name reaches the body
-            names = get_fields(schema).keys()
-            injected |= names - get_fields(tool.tool_call_schema).keys()  # type: ignore[type-var]  # a model too
-            if getattr(schema, "model_config", {}).get("extra") != "allow":
-                taken = frozenset(tool.args) | (names - injected)
+            fields: dict[str, Any] = dict(get_fields(schema))
+            shown: Any = tool.tool_call_schema
+            injected |= fields.keys() - get_fields(shown).keys()
+            own = fields.keys() - injected
+            aliases = [getattr(fields[name], "validation_alias", None) or fields[name].alias or name for name in own]
+            # Aliases that are more than a name, and models that let everything through, cannot be listed.
+            takes_any = getattr(schema, "model_config", {}).get("extra") == "allow"
+            if not takes_any and all(isinstance(alias, str) for alias in aliases):
+                taken = frozenset([*own, *aliases])
         return cls(taken, injected, bound, turn)
 
     def carries(self, name: str) -> bool:

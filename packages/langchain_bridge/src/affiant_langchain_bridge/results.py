@@ -17,6 +17,8 @@ _KINDS = ("read", "write", "error")
 
 def read_result(result: object) -> ToolEnvelope | str | None:
     """The text or the envelope that a result consists of; ``None`` when it is something else, or several things."""
+    if isinstance(result, str):
+        return result
     part = only_part(result)
     match only_part(part.content) if isinstance(part, ToolMessage) else part:
         case {"type": "text", "text": str(text)}:
@@ -32,8 +34,8 @@ def only_part(result: Any) -> Any:
     for _ in range(8):  # deeper than any real result, and an end for a list that holds itself
         if isinstance(result, list | tuple) and len(result) == 1:
             result = result[0]
-        elif hasattr(result, "goto") and isinstance(getattr(result, "update", None), dict):
-            result = result.update.get("messages")  # langgraph's Command, without importing it
+        elif hasattr(result, "goto") and isinstance(update := getattr(result, "update", None), dict):
+            result = update.get("messages")  # langgraph's Command, without importing it
         else:
             break
     return result
@@ -64,8 +66,10 @@ def holds_proposal(value: object, seen: set[int]) -> bool:
             inside = value
         case BaseModel():
             inside = vars(value).values()
-        case _ if is_dataclass(value):  # as LangGraph's Command and Send are
+        case _ if is_dataclass(value):  # LangGraph's Command is one
             inside = [getattr(value, field.name, None) for field in fields(value)]
+        case _ if hasattr(value, "node") and hasattr(value, "arg"):  # LangGraph's Send, which a command may hold
+            inside = [value.arg]
         case _:
             return False
     if id(value) in seen:

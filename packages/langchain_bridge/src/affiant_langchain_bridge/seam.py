@@ -1,4 +1,4 @@
-"""The seam: the pipeline runs inside ``_run`` and ``_arun`` of a copy of each tool, so every way to call a tool meets it.
+"""The seam: the pipeline runs inside ``_run`` and ``_arun`` of a copy of a tool, so every way to call it meets it.
 
 A bridged tool is a copy whose class is a subclass made for it: its schema, its injected arguments, its artifacts and
 its callbacks stay LangChain's. ``run`` and ``arun`` take the turn from the call's config and the model's arguments as
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any, Literal, Self, TypeAlias, cast
@@ -19,7 +19,6 @@ from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
-from pydantic import ValidationError
 
 from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid, WriteProposal
 from affiant_core.bridge import ArgumentsRefused, argument_fault, carried_arguments, invalid_arguments, model_text
@@ -65,7 +64,7 @@ class _Call:
     """
 
     def __init__(
-        self, seam: Seam, tool: BaseTool, parameters: Parameters, sent: str | dict[str, Any], options: Any, driver: Driver
+        self, seam: Seam, tool: BaseTool, parameters: Parameters, sent: Any, options: Mapping[str, Any], driver: Driver
     ) -> None:
         try:
             context = seam.turn_of(options.get("config"))
@@ -98,7 +97,9 @@ class _Call:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Turn arguments that LangChain refused into an answer; every other exception goes on."""
         _CALL.reset(self._token)
-        if self.state != "open" or error is None or not _is_argument_fault(error):
+        # A validation error of either pydantic, or a Tool's complaint of too many arguments.
+        at_fault = isinstance(error, ToolException) or type(error).__name__ == "ValidationError"
+        if self.state != "open" or not isinstance(error, Exception) or not at_fault or _is_control_flow(error):
             return False
         places = argument_fault(error)
         told = [place for place in places if place not in self.parameters.injected]
@@ -162,7 +163,8 @@ class _Call:
             result = text
         artifact = self.artifact if kept else None  # else it belonged to what was replaced
         failed = isinstance(invocation.envelope(), ToolError) or (kept and invocation.failed)
-        if failed and self.tool_call_id is not None and not isinstance(result, ToolOutputMixin):
+        is_message = isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
+        if failed and self.tool_call_id is not None and not is_message:
             told: dict[str, Any] = {"content": result, "artifact": artifact, "status": "error"}
             result = ToolMessage(tool_call_id=self.tool_call_id, name=self.tool.name, **told)
         return (result, artifact) if self.has_artifact else result
@@ -202,7 +204,9 @@ def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> t
 
     async def _arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
         call = _take(self)
-        return await (cls._arun(self, *args, **kwargs) if call is None else call.carry(cls._arun, self, *args, **kwargs))
+        if call is None:
+            return await cls._arun(self, *args, **kwargs)
+        return await call.carry(cls._arun, self, *args, **kwargs)
 
     members: dict[str, Any] = {
         "run": run,
@@ -245,12 +249,6 @@ def _take(tool: BaseTool) -> _Call | None:
         return None
     call.state = "inside"
     return call
-
-
-def _is_argument_fault(error: BaseException) -> bool:
-    """Whether LangChain found the arguments wrong: a validation error of either pydantic, or too many for a ``Tool``."""
-    named = type(error).__name__ == "ValidationError" or isinstance(error, ValidationError | ToolException)
-    return named and not _is_control_flow(error)
 
 
 def _is_control_flow(error: BaseException) -> bool:

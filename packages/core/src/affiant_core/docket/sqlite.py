@@ -162,8 +162,12 @@ class SqliteFile:
         return engine
 
     def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        except BaseException:
+            connection.close()  # the pool has not seen it yet and would forget it open
+            raise
 
     def _fault(self, error: Exception) -> DocketError:
         code = _code(error.orig if isinstance(error, DBAPIError) else error)
