@@ -1,4 +1,4 @@
-"""Side-by-side timing: two callables in turn, round by round, so that a ratio holds while the machine's speed drifts."""
+"""Side-by-side timing: two callables in turn, round by round, so that a ratio holds while the machine drifts."""
 
 from __future__ import annotations
 

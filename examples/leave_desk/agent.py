@@ -10,7 +10,7 @@ from host import TENANT
 from langchain.agents import create_agent
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from affiant_core import Affiant, Member, Turn, TurnContext
@@ -24,7 +24,7 @@ _KEYS = {"OPENAI_API_KEY": "openai:gpt-4.1-mini", "ANTHROPIC_API_KEY": "anthropi
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that plays its script: each step is a list of tool calls, or words. It needs no key and no network."""
+    """A chat model that plays its script: each step is a list of tool calls, or words. It needs no key."""
 
     script: list[Any]
     step: int = 0
@@ -74,6 +74,6 @@ def say(affiant: Affiant, who: str, words: str, conversation: str, script: list[
         turn=Turn(utterance=words, message_id=f"{conversation}-{len(words)}"),
     )
     agent = create_agent(choose_model(script), bind(affiant), system_prompt=SYSTEM_PROMPT)
-    answer = agent.invoke({"messages": [("user", words)]}, {"configurable": {"affiant": turn}})
+    answer = agent.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"affiant": turn}})
     messages: list[BaseMessage] = answer["messages"]
     return messages

@@ -1,6 +1,6 @@
 """The host's own system: a small HR database of employees, balances and leave requests.
 
-Nothing in here knows of agents. The leave desk reads it in its tools and writes to it in its executor, and nowhere else.
+Nothing in here knows of agents. The leave desk reads it in its tools and writes to it in its executor only.
 """
 
 from __future__ import annotations

@@ -184,6 +184,12 @@ def test_a_hint_that_is_no_hit_is_discarded(hint):
     assert said("6 or 6 or 6", "6", hint) == ("6", 0, 1)
 
 
+def test_a_boolean_is_no_coordinate():
+    """PV-3, search order: true is not the number 1."""
+    assert said("--", "-", (1, 2)) == ("-", 1, 1)
+    assert said("--", "-", (True, 2)) == ("-", 0, 1)
+
+
 @pytest.mark.parametrize("hint", [(1, 2), (0, 1), (1, 3)])
 def test_a_hint_that_splits_a_pair_is_discarded(hint):
     """PV-3, hit 3: a hint whose end lies within a surrogate pair is no hit."""

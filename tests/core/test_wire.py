@@ -17,6 +17,7 @@ from affiant_core.provenance import (
     ExternalRecordRef,
     ProvenanceChain,
     ProvenanceTag,
+    ReviewerActRef,
     UtteranceSpanRef,
 )
 from affiant_core.values import MAX_DEPTH
@@ -157,6 +158,8 @@ def test_size_is_counted_in_bytes():
     for oversize in (text, text.encode(), '"1234567"'):
         with pytest.raises(WireError, match="larger than the limit of 7 bytes"):
             loads(oversize, max_bytes=7)
+    with pytest.raises(WireError, match="larger than the limit of 17 bytes"):
+        loads('"🚀🚀🚀🚀"', max_bytes=17)
 
 
 def test_dumps_is_one_line_and_unescaped():
@@ -240,6 +243,8 @@ def test_names_on_the_wire_are_camel_case_only():
     renamed = {**without(FIELD, "previousValue"), "previous_value": None}
     with pytest.raises(WireError, match="missing previousValue"):
         read(AffidavitField, renamed)
+    with pytest.raises(WireError, match="entryId"):
+        read(ReviewerActRef, {"entry_id": "1", "decisionAt": AT})
     assert AffidavitField(name="a", provenance=ProvenanceTag.default(), previous_value=1).previous_value == 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
@@ -39,44 +38,35 @@ CALLER: ContextVar[str] = ContextVar("caller", default="nobody")
 
 
 class Sleeper:
-    """Reads that take their time, and say in which thread and for whom they ran."""
+    """Reads that say in which thread and for whom they ran, and that may wait there until the loop lets them go on."""
 
-    def __init__(self, pause=0.3):
-        self.pause = pause
-        self.seen = []
+    def __init__(self, waits=False):
+        self.waits = waits
+        self.seen, self.let_go = [], []
+        self.gate = threading.Event()
 
     @read_tool
     def slow(self, customer_id: str) -> ReadResult:
-        """Sleep in the thread."""
-        time.sleep(self.pause)
+        """Wait in the thread."""
         self.seen.append((CALLER.get(), threading.get_ident()))
+        if self.waits:
+            self.let_go.append(self.gate.wait(20))
         return found(customer_id, caller=CALLER.get())
 
     @read_tool
     async def patient(self, customer_id: str) -> ReadResult:
-        """Sleep on the loop."""
-        await asyncio.sleep(self.pause)
+        """Wait on the loop."""
         self.seen.append((CALLER.get(), threading.get_ident()))
+        while self.waits and not self.gate.is_set():
+            await asyncio.sleep(0)
+        self.let_go.append(True)
         return found(customer_id, caller=CALLER.get())
 
-
-async def beating(work):
-    """Carry ``work`` through beside a heartbeat of 10 ms, and give its outcome and the longest gap between two beats."""
-    gaps, last = [], time.perf_counter()
-
-    async def beat():
-        nonlocal last
-        while True:
-            await asyncio.sleep(0.01)
-            now = time.perf_counter()
-            gaps.append(now - last)
-            last = now
-
-    heart = asyncio.ensure_future(beat())
-    try:
-        return await work, max(gaps)
-    finally:
-        heart.cancel()
+    async def beat(self):
+        """The loop's other work: it lets the bodies go as soon as two of them are waiting."""
+        while len(self.seen) < 2:
+            await asyncio.sleep(0)
+        self.gate.set()
 
 
 def as_wrapped(host, sleeper):
@@ -95,14 +85,13 @@ def as_wrapped(host, sleeper):
 @pytest.mark.parametrize("kind", ["bound", "wrapped"])
 @pytest.mark.parametrize("name", ["slow", "patient"])
 async def test_no_body_holds_up_the_loop(name, kind):
-    """C15: two calls in one turn, each sleeping, leave the loop beating, see the caller's value and give the same."""
-    sleeper, host = Sleeper(), Host()
+    """C15: two bodies of one turn wait for the loop, which is free to let them go; both see the caller's value."""
+    sleeper, host = Sleeper(waits=True), Host()
     tools = list(Host(sleeper).bind().values()) if kind == "bound" else as_wrapped(host, sleeper)
     agent = agent_of(tools, asks((name, {"customer_id": "c-1"}), (name, {"customer_id": "c-2"})))
     CALLER.set("ana")
-    state, gap = await beating(agent.ainvoke(question(), config()))
-    # A blocked loop would show one gap as long as the sleep; the machine's own hiccups are shorter.
-    assert gap < sleeper.pause - 0.05
+    state, _ = await asyncio.gather(agent.ainvoke(question(), config()), sleeper.beat())
+    assert sleeper.let_go == [True, True]
     assert [caller for caller, _ in sleeper.seen] == ["ana", "ana"]
     assert [text_of(each) for each in results_in(state)] == [
         found(customer, caller="ana").to_json_string() for customer in ("c-1", "c-2")
@@ -113,7 +102,7 @@ async def test_no_body_holds_up_the_loop(name, kind):
 @pytest.mark.parametrize("name", ["slow", "patient"])
 def test_every_body_sees_the_callers_context_variables(name, way):
     """C15 and measured, "Context variables set by caller, middleware or seam reach the body in every path"."""
-    sleeper = Sleeper(pause=0)
+    sleeper = Sleeper()
     token = CALLER.set("ana")
     try:
         result = go(way, list(Host(sleeper).bind().values()), name, {"customer_id": "c-1"}, config())
@@ -132,7 +121,7 @@ async def test_the_pipeline_stays_on_the_loop_and_only_the_body_leaves_it():
         await call_next()
         threads.append(threading.get_ident())
 
-    sleeper = Sleeper(pause=0)
+    sleeper = Sleeper()
     tools = Host(sleeper, filters=[watching]).bind()
     wrapped = as_wrapped(Host(filters=[watching]), sleeper)
     for slow in (tools["slow"], wrapped[0]):

@@ -73,15 +73,15 @@ class Affiant(AbstractContextManager["Affiant"]):
         clock: Clock = utc_now,
         listeners: Iterable[Listener] = (),
     ) -> None:
-        self.registry = ToolRegistry() if registry is None else registry
-        self.telemetry = Telemetry(listeners)
+        self.registry: ToolRegistry = ToolRegistry() if registry is None else registry
+        self.telemetry: Telemetry = Telemetry(listeners)
         self.docket = docket
         self.result_ceiling = result_ceiling
         self._has_authorization = authorize is not None
         faults = self._walk(tools)
         faults += self._own_faults(result_ceiling, model_view)
         try:
-            self.gate = ReviewGate(
+            self.gate: ReviewGate = ReviewGate(
                 docket=docket,
                 authorize=deny_all if authorize is None else authorize,
                 policies=policies,

@@ -196,7 +196,7 @@ class Affidavit(WireModel):
                 return field
         raise KeyError(name)
 
-    def values(self) -> dict[str, JSON]:
+    def values(self) -> dict[str, Any]:
         """The sworn values by field name: what a host's executor writes."""
         return {field.name: field.value for field in self.fields}
 

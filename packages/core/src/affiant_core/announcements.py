@@ -13,7 +13,7 @@ from affiant_core.telemetry import Telemetry
 from affiant_core.vocabulary import ExecutionOutcome, ReviewStatus, TransportEvent
 from affiant_core.wire import WireModel
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class Announcer:

@@ -8,17 +8,10 @@ and :func:`run_now` can carry it through without a loop. An :class:`operation` i
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
-import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import CancelledError as FutureCancelled
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from contextvars import ContextVar, copy_context
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from affiant_core.errors import SynchronousCallError
@@ -51,51 +44,24 @@ class _Asynchronous(Driver):
     async def offload(self, function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         if inspect.iscoroutinefunction(function):
             return await _settled(function(*args, **kwargs))
-        from anyio import to_thread
+        from anyio import to_thread  # noqa: PLC0415  # imported when it is needed
 
         return await _settled(await to_thread.run_sync(functools.partial(function, *args, **kwargs)))
 
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
-        from anyio import CancelScope
+        from affiant_core.event_loops import finish  # noqa: PLC0415  # asyncio is imported when it is needed
 
-        scope = CancelScope(shield=True)
-        scope.__enter__()
-        try:
-            return await (_finish_on_asyncio(work) if _runs_on_asyncio() else work)
-        finally:
-            scope.__exit__(None, None, None)
-
-
-def _runs_on_asyncio() -> bool:
-    # On another event loop than asyncio's, the shielded scope alone protects the work.
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-async def _finish_on_asyncio(work: Coroutine[Any, Any, T]) -> T:
-    # A cancel scope does not stop ``Task.cancel()``, which is how asyncio frameworks cancel a turn.
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if task.cancelled():
-            raise
-        while not task.done():
-            try:
-                await asyncio.wait({task})
-            except asyncio.CancelledError:
-                continue  # the first cancellation is re-raised below, once the work is whole
-        task.exception()  # it was logged where it was raised; the caller only learns of the cancellation
-        raise
+        return await finish(work)
 
 
 class _Synchronous(Driver):
     async def call(self, function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         answer = function(*args, **kwargs)
-        return wait_for(answer) if inspect.isawaitable(answer) else cast(T, answer)
+        if not inspect.isawaitable(answer):
+            return answer
+        from affiant_core.event_loops import wait_for  # noqa: PLC0415  # asyncio is imported when it is needed
+
+        return cast(T, wait_for(answer))
 
     async def offload(self, function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.call(function, *args, **kwargs)
@@ -105,7 +71,7 @@ class _Synchronous(Driver):
 
 
 async def _settled(answer: T | Awaitable[T]) -> T:
-    return await answer if inspect.isawaitable(answer) else cast(T, answer)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 ASYNCHRONOUS: Driver = _Asynchronous()
@@ -128,68 +94,6 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
     )
 
 
-# --- asynchronous host code, called from synchronous code ----------------------------------------------------------
-
-_shared_lock = threading.Lock()
-_shared: tuple[asyncio.AbstractEventLoop, int] | None = None
-_abandoned: list[object] = []
-_nested: ContextVar[bool] = ContextVar("affiant_nested", default=False)
-
-
-def wait_for(answer: Awaitable[T]) -> T:
-    """Wait for asynchronous host code from synchronous code, with the caller's context variables.
-
-    All such code runs on one event loop in one background thread, so that clients and pools which belong to a loop stay
-    usable from call to call. Code that is itself on that loop gets a loop of its own, and so does what that code calls:
-    the shared loop stands still until it returns.
-    """
-    loop, owner = _shared_loop()
-    if owner == threading.get_ident() or _nested.get():
-        context = copy_context()
-        context.run(_nested.set, True)
-        with ThreadPoolExecutor(1, "affiant-nested") as pool:
-            return pool.submit(context.run, asyncio.run, _as_coroutine(answer)).result()
-    try:
-        return asyncio.run_coroutine_threadsafe(_as_coroutine(answer), loop).result()
-    except FutureCancelled:
-        # The futures between threads have a cancellation of their own, which is an ordinary exception.
-        raise asyncio.CancelledError from None
-
-
-async def _as_coroutine(answer: Awaitable[T]) -> T:
-    return await answer
-
-
-def _shared_loop() -> tuple[asyncio.AbstractEventLoop, int]:
-    global _shared  # noqa: PLW0603  # one loop for the process, opened when it is first needed
-    with _shared_lock:
-        if _shared is None:
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=_serve, args=(loop,), name="affiant-loop", daemon=True)
-            thread.start()
-            _shared = (loop, cast(int, thread.ident))
-        return _shared
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    while True:
-        # What ends a program ends the call that raised it, and not the loop that others wait for.
-        with suppress(KeyboardInterrupt, SystemExit):
-            loop.run_forever()
-
-
-def _forget_shared_loop() -> None:
-    # The thread does not exist in a forked child. The loop is kept from being closed there: it shares the parent's
-    # selector.
-    global _shared, _shared_lock  # the counterpart of _shared_loop
-    _abandoned.append(_shared)
-    _shared, _shared_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_shared_loop)
-
-
 # --- operations ----------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +105,7 @@ class BoundOperation(Generic[P, T]):
         self._owner = owner
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        """The operation as a coroutine, for an event loop."""
         return self.__wrapped__(self._owner, ASYNCHRONOUS, *args, **kwargs)
 
     def sync(self, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -218,7 +123,7 @@ class operation(Generic[OwnerT, P, T]):  # used as a decorator, like property
     def __init__(self, function: Callable[Concatenate[OwnerT, Driver, P], Coroutine[Any, Any, T]]) -> None:
         self._function = function
         self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
+        self.__name__: str = function.__name__
 
     @overload
     def __get__(self, owner: None, kind: type[OwnerT]) -> operation[OwnerT, P, T]: ...

@@ -10,7 +10,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_serializer
+from pydantic import BeforeValidator, ConfigDict, Field, SerializeAsAny, field_serializer
 
 from affiant_core.affidavit import Affidavit
 from affiant_core.errors import NotAnEnvelope, WireError
@@ -31,7 +31,7 @@ from affiant_core.wire import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class EntityRef(WireModel):
@@ -87,7 +87,7 @@ class ToolEnvelope(WireModel):
         super().__init_subclass__(**kwargs)
 
     # Unknown members are ignored on the envelope itself and nowhere below it (DECISIONS 4).
-    model_config = {"extra": "ignore"}
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         if cls is ToolEnvelope:

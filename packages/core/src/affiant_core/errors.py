@@ -100,7 +100,7 @@ class WiringError(WireupInvalid):
     """Raised at start-up with every fault that was found, so that one run shows them all."""
 
     def __init__(self, faults: Sequence[WiringFault]) -> None:
-        self.faults = tuple(faults)
+        self.faults: tuple[WiringFault, ...] = tuple(faults)
         listing = "\n".join(f"  - {fault}" for fault in self.faults)
         count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
         super().__init__(f"{count} in the wiring:\n{listing}")

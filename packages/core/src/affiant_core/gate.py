@@ -61,7 +61,7 @@ from affiant_core.vocabulary import (
 )
 from affiant_core.wiring import gate_faults
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 DEFAULT_TTL = timedelta(minutes=30)
 """How long a row stays open when neither the verdict nor its policy says (REFERENCE 10)."""

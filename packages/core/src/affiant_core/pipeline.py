@@ -19,7 +19,7 @@ from affiant_core.registry import ToolDescriptor
 from affiant_core.values import JSON, spell
 from affiant_core.wire import dumps
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 CallNext: TypeAlias = Callable[[], Awaitable[None]]
 Body: TypeAlias = Callable[[], Awaitable[object]]
@@ -116,7 +116,7 @@ class Pipeline:
     """Filters in order, the first outermost."""
 
     def __init__(self, filters: Sequence[Filter]) -> None:
-        self.filters = tuple(filters)
+        self.filters: tuple[Filter, ...] = tuple(filters)
 
     async def run(self, invocation: ToolInvocation, body: Body) -> ToolInvocation:
         """Run a call through every filter and the body; the outcome is on the invocation, which is also returned."""

@@ -21,7 +21,7 @@ from affiant_core.errors import Refusal, WireupInvalid
 from affiant_core.telemetry import Telemetry
 from affiant_core.vocabulary import ProvenanceSource, ReviewRequirement
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 MINIMUM_TTL = timedelta(milliseconds=1)
 
@@ -212,7 +212,7 @@ class PolicyChain:
         risk_scorer: RiskScorer | None,
         telemetry: Telemetry,
     ) -> None:
-        self.policies = tuple(policies)
+        self.policies: tuple[Policy, ...] = tuple(policies)
         self._default_ttl = default_ttl
         self._risk_scorer = risk_scorer
         self._telemetry = telemetry

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 REGISTRY_VERSION = "0.1.0"
 """The version of the key registry below. Keys are added; none is renamed or removed (TL-1)."""
@@ -163,7 +163,7 @@ class ToolSpan:
 
 
 @contextmanager
-def tool_span(tool_name: str) -> Iterator[ToolSpan]:
+def tool_span(tool_name: str) -> Generator[ToolSpan]:
     """The span ``execute_tool`` around a call; an exception marks it as an error and goes on (REFERENCE 6.5).
 
     The exception's text is not recorded: it may hold values.

@@ -140,7 +140,7 @@ class Operation(StrEnum):
 
 
 def is_update_shaped(operation: str | None) -> bool:
-    """Whether ``operation`` has the protocol's update shape: only ``WriteUpdate`` and ``update``, in any case (seed)."""
+    """Whether ``operation`` is update-shaped: only ``WriteUpdate`` and ``update`` are, in any case (seed)."""
     return operation is not None and operation.lower() in {"writeupdate", "update"}
 
 

@@ -92,7 +92,7 @@ def dumps(data: JSON) -> str:
 
 
 def quote(text: str) -> str:
-    """``text`` as a JSON string: only ``"``, ``\\`` and U+0000 to U+001F are escaped (SR-1)."""
+    r"""``text`` as a JSON string: only ``"``, ``\`` and U+0000 to U+001F are escaped (SR-1)."""
     return encode_basestring(text)
 
 
@@ -152,9 +152,9 @@ _FROM_WIRE: Mapping[str, bool] = {"from_wire": True}
 
 
 class WireModel(BaseModel):
-    """Base of every record that crosses the wire: camelCase outside, frozen, closed to unknown members (DECISIONS 4)."""
+    """Base of every record on the wire: camelCase outside, frozen, closed to unknown members (DECISIONS 4)."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,

@@ -32,17 +32,17 @@ from affiant_core.docket.rows import to_milliseconds
 from affiant_core.errors import DocketCorrupt, DocketSchemaTooNew
 from affiant_core.values import utc_now
 
-metadata = MetaData()
+metadata: MetaData = MetaData()
 """Every table that this package keeps in a database. Give it to tools that compare schemas."""
 
-affiant_schema = Table(
+affiant_schema: Table = Table(
     "affiant_schema",
     metadata,
     Column("step", Integer, primary_key=True, autoincrement=False),
     Column("applied_at", BigInteger, nullable=False, comment="milliseconds since 1970-01-01 UTC"),
 )
 
-docket_entries = Table(
+docket_entries: Table = Table(
     "docket_entries",
     metadata,
     # Filing order, and what a page cursor remembers. Never used twice, so that a cursor outlives a purge.

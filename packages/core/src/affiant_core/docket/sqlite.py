@@ -45,7 +45,7 @@ class SqliteFile:
         self._idle: deque[Any] = deque()  # its methods are atomic
         self._file: tuple[int, int] | None = None
         self._closed = False
-        self.engine = self._make_engine()
+        self.engine: Engine = self._make_engine()
         _OPEN_FILES.add(self)
 
     @classmethod

@@ -33,7 +33,7 @@ from affiant_core.vocabulary import ReviewStatus
 
 _columns = docket_entries.c
 
-COLUMN_NAMES = tuple(column.name for column in docket_entries.columns)
+COLUMN_NAMES: tuple[str, ...] = tuple(column.name for column in docket_entries.columns)
 """The columns of a row, in the order in which a statement returns them."""
 
 
@@ -168,7 +168,7 @@ class Compiled:
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
         compiled = statement.compile(dialect=dialect)
         assert isinstance(compiled, SQLCompiler)
-        self.text = compiled.string
+        self.text: str = compiled.string
         self._order = compiled.positiontup
         self._constants: dict[str, Any] = {name: value for name, value in compiled.params.items() if value is not None}
 

@@ -13,7 +13,7 @@ from affiant_core.errors import Refusal, SynchronousCallError, ValueRefused, Wir
 from affiant_core.pipeline import VALIDATION_FAILED, CallNext, ToolInvocation, unwritable
 from affiant_core.telemetry import Telemetry
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

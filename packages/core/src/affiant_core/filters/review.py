@@ -18,7 +18,7 @@ from affiant_core.receipt import receipt_for
 from affiant_core.vocabulary import ReviewStatus
 from affiant_core.wire import read
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 FILING_FAILED = "REVIEW_FILING_FAILED"
 
