@@ -355,7 +355,9 @@ def test_the_hosts_options_are_the_pipelines(mode):
     assert host.terminate_on_review is True
     assert events.keys == ["affidavit.filed"]
     assert len(outbox.cards) == 1
+    order.clear()
     assert run(mode, host.pipeline(), Body(KeyError())).envelope().code == "CUSTOMER_NOT_FOUND"
+    assert order == ["first", "second", "ToolError", "ToolError"]
     assert host.gate.telemetry is host.telemetry
 
 
@@ -379,3 +381,22 @@ def test_two_pipelines_of_one_host_share_its_gate():
     first, second = (model_json(run("sync", host.pipeline(), proposal()).result) for _ in range(2))
     assert (first["outcome"], second["outcome"]) == ("filed", "replayed")
     assert first["entryId"] == second["entryId"]
+
+
+def test_something_without_tools_is_refused():
+    """CV-1: a set or an object without public methods holds no tools, and saying nothing would leave the agent bare."""
+    with pytest.raises(WiringError, match="it has no tools"):
+        Affiant(tools={1, 2}, docket=InMemoryDocketStore())
+
+
+def test_an_error_rule_without_a_code_is_refused():
+    """CV-1: a rule that could not be told as an error is found at wiring, not while a failure is being mapped."""
+    with pytest.raises(WiringError, match="errors: KeyError"):
+        Affiant(docket=InMemoryDocketStore(), errors={KeyError: ErrorRule("", "Gone.")})
+
+
+def test_an_uncovered_tool_that_nobody_declared_is_refused():
+    """C18: a declaration about a tool that does not exist is refused at wiring, by name."""
+    host = Affiant(docket=InMemoryDocketStore(), uncovered={"nosuch": CoverageCategory.HOSTED_MCP})
+    with pytest.raises(WiringError, match="'nosuch'.*no such tool"):
+        host.check()

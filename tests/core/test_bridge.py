@@ -157,6 +157,16 @@ def test_a_validation_error_is_read_for_its_parameters_only():
     assert argument_fault(RuntimeError("s3cret")) == []
 
 
+def test_an_error_of_the_first_pydantic_is_read_alike():
+    """DECISIONS 8: a framework's older schemas raise another ValidationError, whose parameters are named as well."""
+
+    class OlderError(ValueError):
+        def errors(self):
+            return [{"loc": ("limit",), "msg": "s3cret"}, {"loc": (), "msg": "s3cret"}]
+
+    assert argument_fault(OlderError()) == ["limit"]
+
+
 # --- a tool's signature --------------------------------------------------------------------------------------------
 
 

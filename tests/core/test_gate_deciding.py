@@ -672,6 +672,31 @@ def test_losing_the_race_against_a_sweep():
     assert refused(DecisionLostRace, desk.approve, entry_id).details == {"status": "expired"}
 
 
+@pytest.mark.parametrize("policies", [(), (MULTI,)])
+@pytest.mark.parametrize("act_name", ["decide", "withdraw", "report"])
+def test_a_row_that_is_gone_when_it_is_written(act_name, policies):
+    """DK-4, AZ-2: a row that a purge removes between reading and writing is not found, and nothing is told of it."""
+    desk = Desk(*policies)
+    entry_id = desk.row()
+    for approver in ("ana", "bo")[: 1 + len(policies)] if act_name == "report" else ():
+        desk.approve(entry_id, approver)
+    desk.forget()
+    for method in ("transition", "record_execution"):
+        desk.store.before[method] = desk.store._rows.clear
+    refused(EntryNotFound, ACTS[act_name], desk, entry_id, act("ana"))
+    assert desk.events.told == []
+
+
+def test_an_approval_that_nobody_attested_proves_nothing():
+    """AZ-5: an approved row without an attestation, which only a hand in the store can make, takes no report."""
+    desk = Desk()
+    entry_id = desk.brought_to("approved")
+    bare = desk.stored(entry_id).model_copy(update={"attestation": None})
+    desk.store._rows[(TENANT, entry_id)] = bare
+    assert "AZ-5" in refused(DecisionUnauthorized, desk.report, entry_id).reason
+    assert desk.stored(entry_id) == bare
+
+
 # --- who decides (C12) ---------------------------------------------------------------------------------------------
 
 

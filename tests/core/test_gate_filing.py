@@ -26,6 +26,7 @@ from support.gate import (
     act,
     always,
     asking,
+    changed,
     empty,
     in_threads,
     limit_of,
@@ -757,6 +758,7 @@ def test_a_standing_order_files_its_approval_in_one_write():
     row = desk.file().entry
     assert desk.store.calls == ["get", "file"]
     assert desk.stored(row.entry_id) == row
+    assert changed(Desk().file().entry, row) == {"requirement", "status", "execution", "attestation", "decidedAt"}
     assert (row.status.value, row.execution.value, row.decision) == ("approved", "unexecuted", None)
     assert row.attestation.to_json() == {
         "by": {"kind": "standing-order", "policyId": "auto", "version": "2.1.0"},

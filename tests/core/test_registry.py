@@ -352,14 +352,21 @@ def marked_and_skipped():
         @mark
         def add(self): ...
 
-    return (Private, Static, StaticOutside, OfClass, Property, PropertyOutside, Cached, Generic, Remembering)
+    return locals()
 
 
-@pytest.mark.parametrize("kind", marked_and_skipped(), ids=lambda kind: kind.__name__)
-def test_a_mark_on_something_skipped_is_a_fault(kind):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Private", "Static", "StaticOutside", "OfClass", "Property", "PropertyOutside", "Cached", "Generic",
+        "Remembering",
+    ],
+)  # fmt: skip
+def test_a_mark_on_something_skipped_is_a_fault(name):
     """CV-1: a marked method that the walk skips is refused by name, as it would be a write that nobody knows of."""
+    kind = marked_and_skipped()[name]
     (fault,) = refused(lambda: ToolRegistry().walk(kind()))
-    assert fault.subject in {f"{kind.__name__}.add", f"{kind.__name__}._add"}
+    assert fault.subject in {f"{name}.add", f"{name}._add"}
     assert "marked as a tool" in fault.fault
 
 
@@ -600,3 +607,24 @@ def test_a_descriptor_is_what_it_says_and_not_its_function():
     """REFERENCE 8, descriptor: two descriptors of one declaration are equal, whatever function they hold."""
     assert ToolDescriptor("find", "Crm", function=print) == ToolDescriptor("find", "Crm", function=len)
     assert ToolDescriptor("find", "Crm") != ToolDescriptor("find")
+
+
+def test_an_override_of_a_write_stays_a_write():
+    """Seed, 'Write tools': the mark declares the tool, and a subclass that overrides the body does not take it back."""
+
+    class Base:
+        @write_tool(operation="WriteUpdate", entity_type="Customer")
+        def set_limit(self, limit: int) -> str:
+            """Set."""
+            return str(limit)
+
+    class Special(Base):
+        def set_limit(self, limit: int) -> str:
+            """Set, specially."""
+            return f"special {limit}"
+
+    registry = ToolRegistry()
+    [descriptor] = registry.walk(Special())
+    assert descriptor.is_write
+    assert descriptor.entity_type == "Customer"
+    assert descriptor.function(1) == "special 1"

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
@@ -242,6 +242,23 @@ def test_nothing_is_left_behind(path, store):
     at_once([lambda: store.get(TENANT, "e-1")] * 12)
     store.close()
     assert os.listdir(path.parent) == ["docket.db"]
+
+
+def test_a_call_that_outlives_the_store_leaves_nothing_open(path, store):
+    """A connection that is in use when the store is closed is closed when its call ends."""
+    store.file(make_entry())
+    with store._database.connection() as connection:
+        store.close()
+        assert connection.cursor().execute("SELECT count(*) FROM docket_entries").fetchall() == [(1,)]
+    assert os.listdir(path.parent) == ["docket.db"]
+
+
+def test_a_burst_of_callers_leaves_few_connections_open(store):
+    """What many threads needed at once is not held for ever."""
+    with ExitStack() as calls:
+        for _ in range(30):
+            calls.enter_context(store._database.connection())
+    assert 0 < len(store._database._idle) <= 8
 
 
 # --- many at once --------------------------------------------------------------------------------------------------

@@ -284,9 +284,7 @@ SYNC_WAYS: dict[str, Way] = {
     "with_retry": lambda tools, name, args, cfg: _one(tools, name).with_retry().invoke(call(name, args), cfg),
     "sequence": lambda tools, name, args, cfg: (_one(tools, name) | (lambda out: out)).invoke(call(name, args), cfg),
     "ToolNode": lambda tools, name, args, cfg: _only_message(graph_of(tools).invoke(_wanted(name, args), cfg)),
-    "agent": lambda tools, name, args, cfg: _only_message(
-        agent_of(tools, asks((name, args))).invoke(question(), cfg)
-    ),
+    "agent": lambda tools, name, args, cfg: _only_message(agent_of(tools, asks((name, args))).invoke(question(), cfg)),
     "agent, streamed": lambda tools, name, args, cfg: _streamed(
         list(agent_of(tools, asks((name, args))).stream(question(), cfg, stream_mode="updates"))
     ),

@@ -71,7 +71,7 @@ class Reader:
         kind: Kind,
         lines: list[Line],
         at: datetime | None = None,
-        site: Site = Site("Galle"),  # noqa: B008, RUF009  # a default of a tool
+        site: Site = Site("Galle"),  # noqa: B008  # a default of a tool
         mode: Literal["a", "b"] = "a",
         count: Annotated[int, Field(ge=1, description="How many.")] = 3,
     ) -> ReadResult:
@@ -212,7 +212,7 @@ def test_no_name_of_a_parameter_means_anything_to_the_framework(way):
 
 
 def test_a_parameter_that_langgraph_fills_by_name_is_refused_at_wiring():
-    """Measured, "a model-visible parameter called runtime is overwritten by ToolNode by name": refused, with the rest."""
+    """Measured, "a model-visible parameter called runtime is overwritten by ToolNode by name": refused."""
 
     class Desk:
         def slow(self, runtime: int):
@@ -223,7 +223,7 @@ def test_a_parameter_that_langgraph_fills_by_name_is_refused_at_wiring():
 
     with pytest.raises(WiringError) as refused:
         bind(Affiant(tools=Desk(), docket=InMemoryDocketStore()))
-    assert {fault.subject for fault in refused.value.faults} >= {"tool 'slow'", "tool 'Desk.wide'"}
+    assert {fault.subject for fault in refused.value.faults} >= {"tool 'Desk.slow'", "tool 'Desk.wide'"}
     assert "'runtime'" in str(refused.value)
 
 

@@ -109,7 +109,7 @@ def work_of(way, tools, name, arguments):
 @pytest.mark.parametrize("way", ["bare", "agent"])
 @pytest.mark.parametrize("name", ["patient", "slow"])
 async def test_cancelled_in_the_body(name, way):
-    """DECISIONS 14 and C21: a turn that is cancelled while the body runs files nothing, whatever the body still does."""
+    """DECISIONS 14 and C21: a turn that is cancelled while the body runs files nothing, even if the body goes on."""
     desk = Held()
     host = Host(desk)
     await cancelled(work_of(way, list(host.bind().values()), name, {"customer_id": "c-1"}), desk.inside, desk.gate)
@@ -186,10 +186,15 @@ async def test_a_turn_that_runs_out_of_time_leaves_no_half_row():
         await asyncio.sleep(0.01)
         store.gate.set()
 
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(None) as deadline:
-            clock = asyncio.ensure_future(run_out())
+    deadline = asyncio.timeout(None)
+    clock = asyncio.ensure_future(run_out())
+
+    async def in_time():
+        async with deadline:
             await work_of("agent", list(host.bind().values()), "set_limit", LIMIT)
+
+    with pytest.raises(TimeoutError):
+        await in_time()
     await clock
     assert host.row().status == "pending"
 
@@ -236,7 +241,7 @@ def test_an_end_of_the_process_propagates(error, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_seam_is_closed_behind_every_call(way):
-    """Measured, the context variable "only links a run() to its own _run()": after a call, well or badly ended, none is left."""
+    """Measured, the context variable "only links a run() to its own _run()": behind a call none is left."""
     from affiant_langchain_bridge import seam
 
     host = Host([LimitDesk(), Quits(ValueError("x"))])

@@ -61,7 +61,13 @@ def test_truncated_arguments_file_nothing(asynchronous):
     """C01 and measured, "invalid_tool_calls reach no seam; the agent just ends": no row, no effect, no text of ours."""
     desk, log = LimitDesk(), []
     host = Host(desk)
-    broken = {"name": "set_limit", "args": TRUNCATED, "id": "call-1", "error": "Unterminated", "type": "invalid_tool_call"}
+    broken = {
+        "name": "set_limit",
+        "args": TRUNCATED,
+        "id": "call-1",
+        "error": "Unterminated",
+        "type": "invalid_tool_call",
+    }
     agent = agent_of(list(host.bind().values()), AIMessage("", invalid_tool_calls=[broken]))
     state = run(agent, asynchronous=asynchronous)
     execute(host, log)
@@ -161,7 +167,7 @@ class OwnArguments(LimitDesk):
 @BOTH
 @pytest.mark.parametrize("desk", [LimitDesk, AsyncLimitDesk, OwnArguments])
 def test_a_mixed_batch(desk, asynchronous):
-    """C03: the read answers in this turn, two rows with different ids, three results; only what is approved is written."""
+    """C03: the read answers in this turn, two rows, two ids, three results; only what is approved is written."""
     host, log = Host(desk()), []
     wanted = asks(
         ("find_customer", {"customer_id": "c-1"}),
@@ -264,7 +270,7 @@ MODES = ["values", "updates", "messages", "debug", "tasks", "checkpoints", "tool
 @pytest.mark.parametrize("mode", MODES)
 @BOTH
 def test_every_stream_shows_the_replacement(mode, desk, asynchronous):
-    """C20, "observers see the replacement, never the raw proposal", once for each call, in each of LangGraph's streams."""
+    """C20, "observers see the replacement, never the raw proposal", once for each call, in each of the streams."""
     host, observer, saver = Host(desk()), Observer(), InMemorySaver()
     agent = agent_of(list(host.bind().values()), asks(("set_limit", LIMIT)), checkpointer=saver)
     cfg = config(thread_id="1") | {"callbacks": [observer]}
@@ -319,7 +325,7 @@ def team(host, *, asynchronous):
 @pytest.mark.parametrize("desk", [LimitDesk, AsyncLimitDesk])
 @BOTH
 def test_an_agent_as_a_tool(asynchronous, desk, streamed):
-    """C20, "agent-as-tool whose tool is set_limit; plain and streamed; sync and async": one row, one result per call."""
+    """C20, "agent-as-tool whose tool is set_limit; plain and streamed; sync and async": one row, one result."""
     host, observer = Host(desk()), Observer()
     agent = team(host, asynchronous=asynchronous)
     cfg = config(thread_id="1") | {"callbacks": [observer]}
@@ -350,7 +356,7 @@ def test_an_agent_as_a_tool(asynchronous, desk, streamed):
 
 
 def test_the_turn_is_not_saved_with_a_thread():
-    """Measured, "An object under one configurable key is not persisted": no checkpoint names the tenant or the person."""
+    """Measured, "An object under one configurable key is not persisted": no checkpoint names tenant or person."""
     host, saver = Host(LimitDesk()), InMemorySaver()
     agent = agent_of(list(host.bind().values()), asks(("set_limit", LIMIT)), checkpointer=saver)
     context = turn("person-4711", tenant="tenant-4711")
@@ -372,9 +378,11 @@ def test_a_turn_ends_after_filing_if_the_host_wants_that(kind, asynchronous):
         if kind == "bound":
             tools = list(host.bind().values())
         else:
-            made = StructuredTool.from_function(
-                lambda customer_id, limit: proposed(customer_id, limit), name="set_limit", description="Propose."
-            )
+
+            def body(customer_id: str, limit: int):
+                return proposed(customer_id, limit)
+
+            made = StructuredTool.from_function(body, name="set_limit", description="Propose.")
             tools = host.wrap(made, writes=True)
         state = run(agent_of(tools, asks(("set_limit", LIMIT))), asynchronous=asynchronous)
         assert document_of(results_in(state)[0])["entryId"] == host.row().entry_id

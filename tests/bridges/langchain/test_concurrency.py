@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
-from langchain_core.runnables import RunnableConfig  # noqa: TC002  # LangChain reads the hints of tools
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import StructuredTool, tool
 from support.gate import turn
 from support.langchain import (
@@ -155,7 +155,7 @@ def test_an_asynchronous_body_under_a_synchronous_call_keeps_one_loop():
 @pytest.mark.parametrize("asynchronous", [True, False])
 @pytest.mark.parametrize("make", [agent_of, None])
 def test_parallel_calls_of_one_turn(desk, asynchronous, make):
-    """Measured, "Parallel calls really run in parallel, message order is kept": each call has its own row and result."""
+    """Measured, "Parallel calls really run in parallel, message order is kept": each has its own row and result."""
     host = Host(desk())
     tools = list(host.bind().values())
     asked = [("set_limit", {"customer_id": f"c-{n}", "limit": n}) for n in range(8)]
@@ -226,7 +226,7 @@ def nesting(host, *, asynchronous):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_a_body_that_calls_another_bridged_tool(asynchronous, way):
-    """Measured, "prototypes passed nesting": the inner call has a row, and its turn from the config of the outer one."""
+    """Measured, "B and R also passed nesting": the inner call has a row, and its turn from the outer one's config."""
     host = Host()
     result = go(way, nesting(host, asynchronous=asynchronous), "outer", {"customer_id": "c-1"}, config())
     told = document_of(result)

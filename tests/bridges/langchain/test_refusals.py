@@ -1,4 +1,4 @@
-"""What is refused, when, and how loudly: calls without a turn, wrong wiring, ways past the seam, a store that is down."""
+"""What is refused, when, and how loudly: calls without a turn, wrong wiring, ways past the seam, a store down."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_way_in_does_without_a_turn(desk, way):
 
 
 def test_langchain_moves_unknown_keys_of_a_config():
-    """Measured on ensure_config: a key that LangChain does not know is moved below "configurable", and is found there."""
+    """Measured on ensure_config: a key that LangChain does not know is moved to "configurable", and found there."""
     host = Host(LimitDesk())
     result = host.bind()["find_customer"].invoke({"customer_id": "c-1"}, {"affiant": turn()})
     assert document_of(result)["kind"] == "read"
@@ -130,7 +130,7 @@ def test_a_turn_is_not_remembered_within_one_thread_or_task():
 
 
 def test_a_host_function_that_fails_is_no_turn(caplog):
-    """DECISIONS 12, "malformed": what turn_of raises is told as a refusal, with its cause, and not as text for a model."""
+    """DECISIONS 12, "malformed": what turn_of raises is told as a refusal with its cause, not as text for a model."""
     desk = LimitDesk()
     tools = bind(Host(desk).affiant, turn_of=lambda config: config["configurable"]["hunter2"])
     with pytest.raises(WireupInvalid, match="KeyError") as refused:
@@ -141,7 +141,7 @@ def test_a_host_function_that_fails_is_no_turn(caplog):
 
 
 def test_a_graph_that_turns_everything_into_text_runs_no_body():
-    """DECISIONS 12 and 13 at their limit: ToolNode(handle_tool_errors=True) hides the refusal, and still nothing ran."""
+    """DECISIONS 12 at its limit: ToolNode(handle_tool_errors=True) hides the refusal, and still nothing ran."""
     desk = LimitDesk()
     host = Host(desk)
     message = asks(("set_limit", LIMIT))
@@ -172,7 +172,7 @@ def faults_of(tools, affiant):
 
 
 def test_everything_that_is_wrong_is_told_at_once():
-    """C19 and DECISIONS 16, "all offenders in one error": undeclared, provider's, plain, twice named, bridged already."""
+    """C19 and DECISIONS 16, "all offenders in one error": undeclared, provider's, plain, twice named, bridged."""
 
     def plain(customer_id: str) -> str:
         return customer_id
@@ -263,7 +263,7 @@ def test_a_near_miss_is_unknown_at_run_time(name):
 
 @pytest.mark.parametrize("way", FEW)
 def test_a_tool_that_lost_its_declaration_is_refused_before_its_body(way):
-    """DECISIONS 16, "at run time an undeclared call is refused before its body": renaming a bridged tool is no way round."""
+    """DECISIONS 16, "at run time an undeclared call is refused before its body": a renamed tool is one."""
     desk = LimitDesk()
     tool = copy.copy(Host(desk).bind()["find_customer"])
     tool.name = "renamed"
@@ -276,7 +276,7 @@ def test_a_tool_that_lost_its_declaration_is_refused_before_its_body(way):
 
 
 def test_the_inner_methods_refuse():
-    """Measured, "tool._run(...) raises under B": whoever enters a bridged tool past its seam is refused, body and all."""
+    """Measured, "tool._run(...) raises under B": whoever enters a bridged tool past its seam is refused."""
     desk = LimitDesk()
     host = Host(desk)
     tool = host.bind()["set_limit"]
@@ -388,7 +388,7 @@ def test_the_model_answers_after_a_filing_that_failed():
 
 
 def test_a_host_filter_that_suspends_in_a_synchronous_call_is_told():
-    """DECISIONS 21: a host's own asynchronous filter under a synchronous call is the host's fault, and raised as such."""
+    """DECISIONS 21: a host's own asynchronous filter under a synchronous call is the host's fault, and raised."""
     from affiant_core.errors import SynchronousCallError
 
     async def slow(invocation, call_next):

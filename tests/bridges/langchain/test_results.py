@@ -146,10 +146,14 @@ AMONG = {
     "two proposals": lambda: [proposed(), proposed(limit=11)],
     "two messages": lambda: [message(PROPOSAL), ToolMessage("more", tool_call_id="other")],
     "a message that is not a tool's": lambda: Command(update={"messages": [HumanMessage(PROPOSAL), message("done")]}),
-    "a message as a dictionary": lambda: Command(update={"messages": [{"role": "tool", "content": PROPOSAL}, message("x")]}),
+    "a message as a dictionary": lambda: Command(
+        update={"messages": [{"role": "tool", "content": PROPOSAL}, message("x")]}
+    ),
     "another part of the state": lambda: Command(update={"messages": [message("done")], "draft": PROPOSAL}),
     "an update in pairs": lambda: Command(update=[("messages", [message(PROPOSAL)])]),
-    "where a command goes": lambda: Command(update={"messages": [message("x")]}, goto=Send("node", {"draft": proposed()})),
+    "where a command goes": lambda: Command(
+        update={"messages": [message("x")]}, goto=Send("node", {"draft": proposed()})
+    ),
     "an artifact of a message": lambda: message("done", artifact={"draft": proposed()}),
     "a dictionary": lambda: {"answer": "done", "draft": proposed().to_json()},
     "a dictionary with an object": lambda: {"draft": proposed()},
@@ -210,13 +214,16 @@ def test_everything_else_from_a_read_crosses_untouched(name, way):
     expected = result if expected is None else expected
     seen, host, _ = looked(lambda: result, way)
     assert (seen.content, seen.status) == (expected, "success")
-    assert seen.content == go(
-        "ainvoke with a call" if way.startswith("ainvoke") else way,
-        [returning(lambda: result)],
-        "look",
-        {"customer_id": "c-1"},
-        {},
-    ).content
+    assert (
+        seen.content
+        == go(
+            "ainvoke with a call" if way.startswith("ainvoke") else way,
+            [returning(lambda: result)],
+            "look",
+            {"customer_id": "c-1"},
+            {},
+        ).content
+    )
     assert host.rows() == ()
 
 
@@ -279,8 +286,9 @@ def test_a_read_in_every_shape(shape):
 
 def test_the_fabric_sees_a_read_in_every_shape():
     """Seed, "Entities is what feeds a ContextExtractor": whichever shape a read comes in, its entities are found."""
-    from affiant_core import EmitEveryEntity
     from support.gate import turn
+
+    from affiant_core import EmitEveryEntity
 
     for make in READS.values():
         host, context = Host(extractors=[EmitEveryEntity()]), turn()
@@ -291,7 +299,7 @@ def test_the_fabric_sees_a_read_in_every_shape():
 ERRORS = {
     "object": lambda: ERROR,
     "text": ERROR.to_json_string,
-    "dictionary": lambda: ERROR.to_json(),
+    "dictionary": ERROR.to_json,
     "block": lambda: [{"type": "text", "text": ERROR.to_json_string()}],
     "error message": lambda: message(ERROR.to_json_string(), status="error"),
 }

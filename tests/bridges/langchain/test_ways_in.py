@@ -114,7 +114,7 @@ def test_a_failure_is_an_error_message_on_every_way(kit, way):
 
 @pytest.mark.parametrize("way", SYNC_WAYS)
 def test_an_asynchronous_tool_of_langchain_has_no_synchronous_call(way):
-    """Measured, "MCP: coroutine only (sync raises)": the wrapper raises as the tool itself does, and nothing is filed."""
+    """Measured, "MCP: coroutine only (sync raises)": the wrapper raises as the tool itself does; nothing is filed."""
     host = Host()
     with pytest.raises(NotImplementedError, match="set_limit"):
         go(way, plain_async_tools(host), "set_limit", LIMIT, config())

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import ToolMessage
-from langchain_core.runnables import RunnableConfig  # noqa: TC002  # LangChain reads the hints of tools
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import (
     BaseTool,
     InjectedToolArg,
@@ -20,7 +20,7 @@ from langchain_core.tools import (
 )
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
-from langgraph.store.base import BaseStore  # noqa: TC002  # as above
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 from support.gate import turn
@@ -182,7 +182,7 @@ def test_a_single_input_tool(way):
 
 
 def test_too_many_arguments_for_a_single_input_tool_are_the_models_fault():
-    """DECISIONS 13, "A fault of the model's call is a ToolError": LangChain would quote the arguments and end the run."""
+    """DECISIONS 13, "A fault of the model's call is a ToolError": LangChain would quote it and end the run."""
     wrapped = Host().wrap_one(Tool("echo", lambda text: text, "Echo."))
     result = wrapped.invoke(call("echo", {"a": "hunter2", "b": "c-1"}), config())
     assert (result.status, document_of(result)["code"]) == ("error", "VALIDATION_FAILED")
@@ -204,7 +204,7 @@ def test_what_is_seen_of_a_tool_stays_as_it_was(kind):
 
 
 def test_the_original_is_untouched_and_ungated():
-    """wrap()'s promise, "the originals are left as they are": the original still gives its raw proposal, and files none."""
+    """Measured, a copy with its class swapped: the original still gives its raw proposal, and files none."""
     host = Host()
     original = function_tool()
     wrapped = host.wrap_one(original, writes=True)
@@ -277,7 +277,7 @@ class InjectedSubclass(BaseTool):
 
 
 def injected_coroutine(got):
-    """As langchain-mcp-adapters makes them: a dictionary for a schema, and a runtime that is found by its annotation."""
+    """As langchain-mcp-adapters makes them: a dictionary for a schema, a runtime that is found by its annotation."""
 
     async def body(runtime: ToolRuntime = None, **arguments: Any) -> tuple[list, Any]:
         got.update(runtime=runtime)
@@ -306,7 +306,7 @@ FORGED = {"customer_id": "c-1", "state": "FORGED", "store": "FORGED", "runtime":
 @pytest.mark.parametrize("arguments", [{"customer_id": "c-1"}, FORGED])
 @pytest.mark.parametrize("kind", ["@tool", "no schema", "MCP"])
 def test_injected_values_reach_the_body_and_not_the_identity(kind, arguments):
-    """Measured, "Which arguments a seam sees"; DECISIONS 9: injected and forged values are no part of what is carried."""
+    """Measured, "Which arguments a seam sees"; DECISIONS 9: injected and forged values are not carried."""
     got, host = {}, Host()
     original = {"@tool": injected_tool, "no schema": lambda got: InjectedSubclass(got=got), "MCP": injected_coroutine}
     if kind == "no schema":  # it has no such parameters, and nothing keeps them from its body
@@ -399,7 +399,7 @@ def test_the_identity_is_what_the_model_sent(arguments):
 
 
 def test_text_and_number_are_two_rows():
-    """Measured, '"5" and 5 differ: decide this deliberately': they are two proposals, since the model said two things."""
+    """Measured, '"5" and 5 differ: decide this deliberately': two proposals, since the model said two things."""
     host = Host()
     wrapped = host.wrap_one(order_tool([]), writes=True)
     for limit in ("5", 5, 5):
@@ -420,7 +420,7 @@ def test_an_alias_that_is_more_than_a_name():
 
 
 def test_a_schema_of_the_first_pydantic():
-    """Measured on langchain-core 1.8.3, which still takes pydantic.v1 models: arguments, aliases and faults are read."""
+    """Measured: langchain-core still takes pydantic.v1 models, whose arguments, aliases and faults are read too."""
     from pydantic import v1
 
     class Old(v1.BaseModel):
@@ -437,7 +437,7 @@ def test_a_schema_of_the_first_pydantic():
 
 @pytest.mark.parametrize(("extra", "carried"), [("ignore", False), ("allow", True)])
 def test_a_name_that_the_tool_ignores_is_no_part_of_the_identity(extra, carried):
-    """Measured, "an ignored extra key would otherwise mint a new row": carried is what reaches the body, and no more."""
+    """Measured, "an ignored extra key would otherwise mint a new row": carried is what reaches the body."""
 
     class Open(Order):
         model_config = ConfigDict(extra=extra, populate_by_name=True)
@@ -525,7 +525,7 @@ def artifact_tool(content, artifact, **options):
 
 @pytest.mark.parametrize("content", [TEXT, found(), "plain text", [{"type": "text", "text": TEXT}]])
 def test_the_artifact_of_a_read_is_kept(content):
-    """Measured, "artifact lost" by the naive wrapper: a read keeps its artifact, whether its content is text or object."""
+    """Measured, "artifact lost" by the naive wrapper: a read keeps its artifact, whatever its content is."""
     artifact = {"rows": [1, 2]}
     wrapped = Host().wrap_one(artifact_tool(content, artifact))
     message = wrapped.invoke(call("look", {"customer_id": "c-1"}), config())
@@ -562,8 +562,8 @@ def test_an_error_keeps_status_and_loses_no_artifact():
 
     error = ToolError(tool_name="look", code="CUSTOMER_NOT_FOUND", message="There is none.")
     for content in (error, error.to_json_string()):
-        message = Host().wrap_one(artifact_tool(content, {"tried": 2})).invoke(
-            call("look", {"customer_id": "c-1"}), config()
+        message = (
+            Host().wrap_one(artifact_tool(content, {"tried": 2})).invoke(call("look", {"customer_id": "c-1"}), config())
         )
         assert (message.status, message.artifact) == ("error", {"tried": 2})
         assert document_of(message)["code"] == "CUSTOMER_NOT_FOUND"
@@ -576,9 +576,7 @@ def test_a_broken_pair_is_a_failure_of_the_tool():
         """Forget the artifact."""
         return "only content"
 
-    wrapped = Host().wrap_one(
-        StructuredTool.from_function(body, name="look", response_format="content_and_artifact")
-    )
+    wrapped = Host().wrap_one(StructuredTool.from_function(body, name="look", response_format="content_and_artifact"))
     result = wrapped.invoke(call("look", {"customer_id": "c-1"}), config())
     assert (result.status, document_of(result)["kind"]) == ("error", "error")
 
@@ -608,7 +606,7 @@ HANDLERS = {
 @pytest.mark.parametrize("way", FEW)
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_a_tool_exception_goes_to_the_tools_own_handler(handler, way):
-    """Measured, "re-raise ToolException when the tool sets handle_tool_error": its handler speaks, for writes as well."""
+    """Measured, "re-raise ToolException when the tool sets handle_tool_error": its handler speaks, for writes too."""
     given, told = HANDLERS[handler]
     host = Host()
     wrapped = host.wrap_one(failing(ToolException("no such customer"), handle_tool_error=given), writes=True)
@@ -619,9 +617,11 @@ def test_a_tool_exception_goes_to_the_tools_own_handler(handler, way):
 
 
 @pytest.mark.parametrize("way", FEW)
-@pytest.mark.parametrize("error", [ToolException("db password=hunter2"), ValueError("hunter2"), RuntimeError("hunter2")])
+@pytest.mark.parametrize(
+    "error", [ToolException("db password=hunter2"), ValueError("hunter2"), RuntimeError("hunter2")]
+)
 def test_every_other_exception_is_mapped(error, way):
-    """C02: what a body raises reaches no model as text; a ToolException without a handler is no exception from that."""
+    """C02: what a body raises reaches no model as text, a ToolException without a handler neither."""
     wrapped = Host().wrap_one(failing(error))
     result = go(way, [wrapped], "set_limit", {"customer_id": "c-1"}, config())
     assert document_of(result)["kind"] == "error"
@@ -648,8 +648,10 @@ def test_a_handler_that_fails_is_mapped():
 def test_a_handled_exception_of_a_tool_with_artifacts():
     """Measured, content_and_artifact with handle_tool_error: the handler's content comes without an artifact."""
     options = {"response_format": "content_and_artifact", "handle_tool_error": True}
-    message = Host().wrap_one(failing(ToolException("gone"), **options)).invoke(
-        call("set_limit", {"customer_id": "c-1"}), config()
+    message = (
+        Host()
+        .wrap_one(failing(ToolException("gone"), **options))
+        .invoke(call("set_limit", {"customer_id": "c-1"}), config())
     )
     assert (message.content, message.artifact, message.status) == ("gone", None, "error")
 
@@ -763,3 +765,17 @@ def test_a_graph_with_a_bridged_tool_per_name():
     message = asks(("set_limit", {"customer_id": "c-1"}), ("look", {"customer_id": "c-1"}))
     state = graph_of(wrapped).invoke({"messages": [message]}, config())
     assert [each.name for each in results_in(state)] == ["set_limit", "look"]
+
+
+def test_a_config_is_handed_through_and_not_copied():
+    """Measured, "run(config=...) holds the whole configurable": the body gets the call's own objects."""
+    got, context = {}, turn()
+
+    def body(cfg: RunnableConfig, **arguments: Any) -> str:
+        got.update(cfg=cfg, arguments=arguments)
+        return TEXT
+
+    original = StructuredTool(name="look", description="Look.", args_schema=SCHEMA, func=body)
+    Host().wrap_one(original).invoke({"customer_id": "c-1", "config": "FORGED", "cfg": "FORGED"}, config(context))
+    assert got["cfg"]["configurable"]["affiant"] is context
+    assert got["arguments"] == {"customer_id": "c-1"}

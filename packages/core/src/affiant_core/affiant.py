@@ -79,7 +79,7 @@ class Affiant(AbstractContextManager["Affiant"]):
         self.result_ceiling = result_ceiling
         self._has_authorization = authorize is not None
         faults = self._walk(tools)
-        faults += self._own_faults(result_ceiling, model_view)
+        faults += _own_faults(result_ceiling, model_view, errors or {})
         try:
             self.gate: ReviewGate = ReviewGate(
                 docket=docket,
@@ -101,6 +101,7 @@ class Affiant(AbstractContextManager["Affiant"]):
         self.terminate_on_review = terminate_on_review
         self._layers = (tuple(filters), tuple(interceptors), tuple(extractors))
         self._errors = dict(errors or {})
+        self._uncovered = tuple(uncovered or ())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -164,6 +165,11 @@ class Affiant(AbstractContextManager["Affiant"]):
         Raises ``WiringError`` listing every undeclared tool and every other fault at once (CV-1).
         """
         faults = [*self.registry.faults(), *self.registry.undeclared(tool_names)]
+        faults += [
+            WiringFault(f"uncovered tool {name!r}", "no such tool is declared.", "Declare it, or leave it out.")
+            for name in self._uncovered
+            if self.registry.find(name) is None
+        ]
         if not self._has_authorization:
             faults += [
                 WiringFault(
@@ -194,20 +200,40 @@ class Affiant(AbstractContextManager["Affiant"]):
         faults: list[WiringFault] = []
         for target in tools if isinstance(tools, list | tuple) else (tools,):
             try:
-                self.registry.walk(target)
+                if not self.registry.walk(target):
+                    faults.append(_without_tools(target))
             except WiringError as error:
                 faults += error.faults
         return faults
 
-    @staticmethod
-    def _own_faults(result_ceiling: int, model_view: str) -> list[WiringFault]:
-        faults: list[WiringFault] = []
-        if isinstance(result_ceiling, bool) or not isinstance(result_ceiling, int):
-            faults.append(WiringFault("result_ceiling", "it is not a whole number of bytes.", "Pass an int."))
-        elif result_ceiling < MINIMUM_RESULT_CEILING:
-            faults.append(
-                WiringFault("result_ceiling", "no envelope fits.", f"Pass at least {MINIMUM_RESULT_CEILING} bytes.")
-            )
-        if model_view not in ("receipt", "proposal"):
-            faults.append(WiringFault("model_view", "it is not known.", "Pass 'receipt' or 'proposal'."))
-        return faults
+
+def _without_tools(target: object) -> WiringFault:
+    return WiringFault(
+        f"tools: a {type(target).__name__}",
+        "it has no tools: no public instance methods.",
+        "Pass the object whose methods are the tools, a function, or a list of those.",
+    )
+
+
+def _own_faults(
+    result_ceiling: object, model_view: object, errors: Mapping[type[BaseException], ErrorRule]
+) -> list[WiringFault]:
+    faults: list[WiringFault] = []
+    if isinstance(result_ceiling, bool) or not isinstance(result_ceiling, int):
+        faults.append(WiringFault("result_ceiling", "it is not a whole number of bytes.", "Pass an int."))
+    elif result_ceiling < MINIMUM_RESULT_CEILING:
+        faults.append(
+            WiringFault("result_ceiling", "no envelope fits.", f"Pass at least {MINIMUM_RESULT_CEILING} bytes.")
+        )
+    if model_view not in ("receipt", "proposal"):
+        faults.append(WiringFault("model_view", "it is not known.", "Pass 'receipt' or 'proposal'."))
+    faults += [
+        WiringFault(
+            f"errors: {kind.__name__}",
+            "its rule has no code or no message.",
+            "Give an ErrorRule with both, such as ErrorRule('CUSTOMER_GONE', 'The customer has left.').",
+        )
+        for kind, rule in errors.items()
+        if not isinstance(rule, ErrorRule) or not rule.code or not rule.message
+    ]
+    return faults

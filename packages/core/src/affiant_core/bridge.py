@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -95,8 +95,8 @@ def invalid_arguments(tool_name: str, places: Iterable[str] = ()) -> ToolError:
 
 def argument_fault(error: Exception) -> list[str]:
     """The parameters that a pydantic validation error is about."""
-    listing = getattr(error, "errors", None)
-    faults = listing() if callable(listing) else []
+    listing = getattr(error, "errors", None)  # asked for by name: an older schema raises the first pydantic's own error
+    faults = cast(list[dict[str, Any]], listing()) if callable(listing) else []
     return [str(fault["loc"][0]) for fault in faults if fault.get("loc")]
 
 

@@ -251,8 +251,9 @@ class PolicyChain:
                 ttl = chosen
                 break
         self._check_multi_party(policy, verdict.requirement)
-        if verdict.reason is not None and not isinstance(verdict.reason, str):
-            raise self._invalid(policy, "reason", f"a reason is text, not a {type(verdict.reason).__name__}")
+        reason = cast(object, verdict.reason)
+        if reason is not None and not isinstance(reason, str):
+            raise self._invalid(policy, "reason", f"a reason is text, not a {type(reason).__name__}")
         if verdict.threshold is not None and _number(verdict.threshold) is None:
             raise self._invalid(policy, "threshold", "a threshold is a number")
         if verdict.requirement.kind is not ReviewRequirement.STANDING_ORDER:

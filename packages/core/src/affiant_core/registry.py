@@ -151,6 +151,7 @@ class ToolRegistry:
 
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str | None], ToolDescriptor] = {}
+        self._by_name: dict[str, list[ToolDescriptor]] = {}
 
     def __iter__(self) -> Iterator[ToolDescriptor]:
         return iter(self._tools.values())
@@ -163,7 +164,7 @@ class ToolRegistry:
         known = self._tools.get((descriptor.name, descriptor.plugin))
         if known is not None:
             raise WiringError([_taken(descriptor, known)])
-        self._tools[(descriptor.name, descriptor.plugin)] = descriptor
+        self._put(descriptor)
         return descriptor
 
     def declare_read(self, name: str, *, plugin: str | None = None, entity_type: str | None = None) -> ToolDescriptor:
@@ -190,8 +191,8 @@ class ToolRegistry:
     def walk(self, target: object, *, plugin: str | None = None) -> tuple[ToolDescriptor, ...]:
         """Register every tool of an object or a class, or one function.
 
-        Of an object or class the public instance methods are kept, inherited ones too, and read as marked; one without
-        a mark is a read (seed). Skipped: names with a leading underscore, properties, static and class methods, generic
+        Of an object or class the public instance methods are kept, inherited ones too, and read as marked;
+        an override is marked as what it overrides, and a method with no mark at all is a read (seed). Skipped: names with a leading underscore, properties, static and class methods, generic
         functions. ``plugin`` is the type's name unless given, and none for a function. Methods of a class, as opposed
         to an object, are declared and cannot be called.
 
@@ -199,7 +200,7 @@ class ToolRegistry:
         """
         if inspect.isroutine(target):
             function = cast(Callable[..., Any], target)
-            found = [_describe(function, function.__name__, plugin)]
+            found = [_describe(function, function.__name__, plugin, _mark_of(function))]
             faults: list[WiringFault] = []
         else:
             found, faults = _walk_type(target, plugin)
@@ -215,7 +216,8 @@ class ToolRegistry:
             raise WiringError(faults)
         if isinstance(target, type):
             fresh = {key: replace(descriptor, function=None) for key, descriptor in fresh.items()}
-        self._tools.update(fresh)
+        for descriptor in found:
+            self._put(descriptor)
         return tuple(fresh.values())
 
     def find_exact(self, name: str, plugin: str | None) -> ToolDescriptor | None:
@@ -285,7 +287,11 @@ class ToolRegistry:
         return faults
 
     def _matching(self, name: str) -> list[ToolDescriptor]:
-        return [descriptor for descriptor in self if descriptor.name == name]
+        return self._by_name.get(name, [])
+
+    def _put(self, descriptor: ToolDescriptor) -> None:
+        self._tools[(descriptor.name, descriptor.plugin)] = descriptor
+        self._by_name.setdefault(descriptor.name, []).append(descriptor)
 
 
 _BARE = object()
@@ -313,8 +319,10 @@ def _party(descriptor: ToolDescriptor) -> str:
     return f"{descriptor.qualified_name!r} ({'write' if descriptor.is_write else 'read'}, {behind})"
 
 
-def _describe(function: Callable[..., Any], method_name: str, plugin: str | None) -> ToolDescriptor:
-    mark = _mark_of(function) or _Mark(Operation.READ_QUERY.value, None, None)
+def _describe(
+    function: Callable[..., Any], method_name: str, plugin: str | None, mark: _Mark | None
+) -> ToolDescriptor:
+    mark = mark or _Mark(Operation.READ_QUERY.value, None, None)
     return ToolDescriptor(
         name=mark.name or method_name,
         plugin=plugin,
@@ -352,8 +360,14 @@ def _walk_type(target: object, plugin: str | None) -> tuple[list[ToolDescriptor]
             continue
         by_function[function] = name
         method = member if isinstance(target, type) else getattr(target, name)
-        found.append(_describe(method, name, plugin or owner))
+        found.append(_describe(method, name, plugin or owner, _nearest_mark(kind, name)))
     return found, faults
+
+
+def _nearest_mark(kind: type, name: str) -> _Mark | None:
+    """The mark of a method, or of the one that it overrides: a write does not become a read by being overridden."""
+    marks = (_mark_of(_unwrapped(vars(base)[name])) for base in kind.__mro__ if name in vars(base))
+    return next((mark for mark in marks if mark is not None), None)
 
 
 def _member_names(kind: type) -> list[str]:

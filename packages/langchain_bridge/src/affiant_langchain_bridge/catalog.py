@@ -12,13 +12,11 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from affiant_core import Affiant, WiringError
-from affiant_core.bridge import argument_model, bindable, require_version, turn_parameter
+from affiant_core.bridge import argument_model, bindable, turn_parameter
 from affiant_core.driver import ASYNCHRONOUS
 from affiant_core.errors import WiringFault
 from affiant_langchain_bridge.parameters import Parameters
-from affiant_langchain_bridge.seam import Seam, TurnOf, is_bridged, turn_from_config
-
-_WAYS_IN = ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream")
+from affiant_langchain_bridge.seam import Seam, TurnOf, turn_from_config
 
 
 class _BoundTool(BaseTool):
@@ -45,25 +43,24 @@ def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTo
 
     Raises ``WiringError`` with every fault of the wiring.
     """
-    seam = _seam(affiant, turn_of)
-    functions = {each.name: each.function for each in affiant.registry if each.function is not None}
+    seam = Seam(affiant, turn_of)
     faults = [
-        WiringFault(f"tool {name!r}", "LangGraph fills in a parameter of the name 'runtime' itself.", "Rename it.")
-        for name, function in functions.items()
-        if "runtime" in inspect.signature(function).parameters
+        WiringFault(f"tool {each.qualified_name!r}", "LangGraph fills a parameter named 'runtime'.", "Rename it.")
+        for each in affiant.registry
+        if each.function is not None and "runtime" in inspect.signature(each.function).parameters
     ]
     try:
-        descriptors = bindable(affiant)
+        bindable(affiant)
     except WiringError as error:
-        raise WiringError([*error.faults, *faults]) from None
+        faults += error.faults
     if faults:
         raise WiringError(faults)
     bound: list[BaseTool] = []
-    for each in descriptors:
-        function = functions[each.name]
-        schema = argument_model(each)
-        tool = _BoundTool(name=each.name, description=each.description, args_schema=schema, function=function)
-        bound.append(seam.bridged(tool, Parameters.of(tool, bound=True, turn=turn_parameter(function))))
+    for each in affiant.registry:
+        if (function := each.function) is not None:
+            schema = argument_model(each)
+            tool = _BoundTool(name=each.name, description=each.description, args_schema=schema, function=function)
+            bound.append(seam.bridged(tool, Parameters.of(tool, bound=True, turn=turn_parameter(function))))
     return bound
 
 
@@ -76,18 +73,16 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     Raises ``WiringError`` listing, at once, every undeclared tool, every tool that is bridged already or has a way in
     of its own, all tools whose names cannot be told apart, and everything that is not a LangChain tool.
     """
-    seam = _seam(affiant, turn_of)
+    seam = Seam(affiant, turn_of)
     native = [tool for tool in tools if isinstance(tool, BaseTool)]
-    faults = [_not_a_tool(tool) for tool in tools if not isinstance(tool, BaseTool)]
-    faults += [fault for tool in native for fault in _faults_of(tool, affiant)]
+    faults = [fault for tool in tools for fault in _faults_of(tool, affiant)]
     twins: dict[str, list[str]] = {}
     for tool in native:
-        twins.setdefault(re.sub("[^a-z0-9]+", "_", tool.name.lower()), []).append(tool.name)
-    faults += [
-        WiringFault(f"tools {' and '.join(map(repr, names))}", "a model could not tell them apart.", "Rename them.")
-        for names in twins.values()
-        if len(names) > 1
-    ]
+        twins.setdefault(re.sub("[^a-z0-9]+", "_", tool.name.lower()), []).append(repr(tool.name))
+    for names in twins.values():
+        if len(names) > 1:
+            fault = "a model could not tell their names apart."
+            faults.append(WiringFault(f"tools {' and '.join(names)}", fault, "Rename all but one."))
     try:
         affiant.check(tool.name for tool in native)
     except WiringError as error:
@@ -97,30 +92,23 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     return [seam.bridged(tool, Parameters.of(tool)) for tool in native]
 
 
-def _seam(affiant: Affiant, turn_of: TurnOf) -> Seam:
-    require_version("langchain-core", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge")
-    return Seam(affiant, turn_of)
-
-
-def _faults_of(tool: BaseTool, affiant: Affiant) -> Iterator[WiringFault]:
-    subject = f"tool {tool.name!r}"
-    if is_bridged(tool):
-        yield WiringFault(subject, "it is bridged already.", "Wrap each tool once.")
-        return
-    if any(each.name == tool.name and each.function is not None for each in affiant.registry):
-        yield WiringFault(subject, "a tool given to Affiant(tools=...) has its name.", "Use bind() or rename it.")
-    for name in _WAYS_IN:
-        owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))
-        if not owner.__module__.startswith("langchain_core."):
-            fault = f"its class {owner.__name__!r} defines {name!r} itself, which could lead past the gate."
-            yield WiringFault(subject, fault, "Move what that does into _run and _arun.")
-
-
-def _not_a_tool(tool: object) -> WiringFault:
+def _faults_of(tool: object, affiant: Affiant) -> Iterator[WiringFault]:
     if isinstance(tool, dict):
-        name = tool.get("name") or tool.get("type") or "unnamed"
+        subject = f"tool {tool.get('name') or tool.get('type') or 'unnamed'!r}"
         fault = "it is a provider's own tool (a dictionary); it runs at the provider, where no gate can stand."
-        return WiringFault(f"tool {name!r}", fault, "Leave it out, or put a tool of your own in its place.")
-    name = getattr(tool, "__name__", type(tool).__name__)
-    remedy = "Make it one with @tool, or pass its object to Affiant(tools=...) and use bind()."
-    return WiringFault(f"tool {name!r}", "it is not a LangChain tool.", remedy)
+        yield WiringFault(subject, fault, "Leave it out, or put a tool of your own in its place.")
+    elif not isinstance(tool, BaseTool):
+        subject = f"tool {getattr(tool, '__name__', type(tool).__name__)!r}"
+        remedy = "Make it one with @tool, or pass its object to Affiant(tools=...) and use bind()."
+        yield WiringFault(subject, "it is not a LangChain tool.", remedy)
+    elif getattr(type(tool), "__affiant_bridged__", False):
+        yield WiringFault(f"tool {tool.name!r}", "it is bridged already.", "Wrap each tool once.")
+    elif any(each.name == tool.name and each.function is not None for each in affiant.registry):
+        fault = "a tool given to Affiant(tools=...) has its name."
+        yield WiringFault(f"tool {tool.name!r}", fault, "Use bind() for that one, or rename this one.")
+    else:
+        for name in ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream"):
+            owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))
+            if not owner.__module__.startswith("langchain_core."):
+                fault = f"its class {owner.__name__!r} defines {name!r} itself, which could lead past the gate."
+                yield WiringFault(f"tool {tool.name!r}", fault, "Move what that does into _run and _arun.")

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, Tool
 from langchain_core.utils.pydantic import get_fields
 
+# What LangChain and LangGraph derive their marks from; the second, of ToolRuntime, has no public name.
 _INJECTED = {"InjectedToolArg", "_DirectlyInjectedToolArg"}
-"""What LangChain and LangGraph derive their marks from; the second, of ``ToolRuntime``, has no public name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Parameters:
             injected |= fields.keys() - get_fields(shown).keys()
             own = fields.keys() - injected
             aliases = [getattr(fields[name], "validation_alias", None) or fields[name].alias or name for name in own]
-            # Aliases that are more than a name, and models that let everything through, cannot be listed.
+            # Names cannot be listed where an alias is more than a name, or the model lets everything through.
             takes_any = getattr(schema, "model_config", {}).get("extra") == "allow"
             if not takes_any and all(isinstance(alias, str) for alias in aliases):
                 taken = frozenset([*own, *aliases])
@@ -68,4 +69,4 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 def _is_injected(hint: Any) -> bool:
     marks = (hint, get_origin(hint), *get_args(hint)[1:])
     kinds = (mark if isinstance(mark, type) else type(mark) for mark in marks)
-    return any(base.__name__ in _INJECTED for kind in kinds for base in kind.__mro__)
+    return hint is RunnableConfig or any(base.__name__ in _INJECTED for kind in kinds for base in kind.__mro__)

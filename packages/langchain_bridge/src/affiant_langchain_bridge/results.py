@@ -16,7 +16,10 @@ _KINDS = ("read", "write", "error")
 
 
 def read_result(result: object) -> ToolEnvelope | str | None:
-    """The text or the envelope that a result consists of; ``None`` when it is something else, or several things."""
+    """The text or the envelope that a result consists of; ``None`` when it is something else, or several things.
+
+    Raises ``ValueRefused`` for a dictionary that says it is an envelope and has no JSON spelling.
+    """
     if isinstance(result, str):
         return result
     part = only_part(result)
@@ -41,37 +44,23 @@ def only_part(result: Any) -> Any:
     return result
 
 
-def as_text(result: object) -> object:
-    """A dictionary that is an envelope as its JSON text, where LangChain could write a ``repr``; the rest unchanged.
-
-    Raises ``ValueRefused`` for one that has no JSON spelling, naming the place.
-    """
-    if isinstance(result, dict) and result.get("kind") in _KINDS:
-        text = read_plain(result)
-        return text if isinstance(text, str) and recognise(text) else result
-    return result
-
-
-def holds_proposal(value: object, seen: set[int]) -> bool:
+def holds_proposal(value: Any, seen: set[int]) -> bool:
     """Whether a proposal lies anywhere in a value: in a list, a message, an artifact, a command's update."""
-    inside: Any
     match value:
         case str():
             return isinstance(recognise(value), WriteProposal)
         case WriteProposal() | {"kind": "write", "envelope": _}:
             return True
         case dict():
-            inside = value.values()
+            inside: Any = value.values()
         case list() | tuple() | set() | frozenset():
             inside = value
         case BaseModel():
             inside = vars(value).values()
-        case _ if is_dataclass(value):  # LangGraph's Command is one
+        case _ if is_dataclass(value):  # LangGraph's Command is one, and its Send, which a command may hold, is not
             inside = [getattr(value, field.name, None) for field in fields(value)]
-        case _ if hasattr(value, "node") and hasattr(value, "arg"):  # LangGraph's Send, which a command may hold
-            inside = [value.arg]
         case _:
-            return False
+            inside = [getattr(value, "arg", None)] if hasattr(value, "node") else []
     if id(value) in seen:
         return False
     seen.add(id(value))

@@ -19,19 +19,18 @@ from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
+from pydantic import BaseModel
 
 from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid, WriteProposal
-from affiant_core.bridge import ArgumentsRefused, argument_fault, carried_arguments, invalid_arguments, model_text
+from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
 from affiant_langchain_bridge.parameters import Parameters, hints_of, only_parameter
-from affiant_langchain_bridge.results import as_text, holds_proposal, only_part, read_result
+from affiant_langchain_bridge.results import holds_proposal, only_part, read_result
 
 TURN_KEY = "affiant"
 """Where a call's ``TurnContext`` stands: ``config["configurable"]["affiant"]``."""
 
 TurnOf: TypeAlias = Callable[[RunnableConfig | None], object]
-
-_NOTHING = object()
 
 
 def turn_from_config(config: RunnableConfig | None) -> object:
@@ -43,25 +42,22 @@ class Seam:
     """One host's bridge: where calls find their turn, their gate and their pipeline."""
 
     def __init__(self, affiant: Affiant, turn_of: TurnOf) -> None:
+        shared.require_version("langchain-core", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge")
         self.affiant = affiant
         self.turn_of = turn_of
         self.pipeline = affiant.pipeline(_is_control_flow)
 
     def bridged(self, tool: BaseTool, parameters: Parameters) -> BaseTool:
         """A copy of ``tool`` with the pipeline inside. Its description and schema are the original's."""
-        descriptor = self.affiant.registry.find(tool.name)
-        ends = self.affiant.terminate_on_review and descriptor is not None and descriptor.is_write
+        writes = any(each.name == tool.name and each.is_write for each in self.affiant.registry)
         # LangChain ends a turn by tool, not by call. A tool that ends it of its own accord keeps doing so.
-        copy = tool.model_copy(update={"return_direct": True} if ends else None)
+        copy = tool.model_copy(update={"return_direct": True} if writes and self.affiant.terminate_on_review else None)
         copy.__class__ = _bridged_class(type(tool), self, parameters)
         return copy
 
 
 class _Call:
-    """One call of a bridged tool, from ``run`` to the end of ``_run``. Making one admits the call.
-
-    Raises ``WireupInvalid`` for a missing context or an undeclared tool, before anything of the tool runs.
-    """
+    """One call of a bridged tool, from ``run`` to the end of ``_run``. Making one admits the call, or raises."""
 
     def __init__(
         self, seam: Seam, tool: BaseTool, parameters: Parameters, sent: Any, options: Mapping[str, Any], driver: Driver
@@ -75,20 +71,17 @@ class _Call:
         self.tool_call_id: str | None = options.get("tool_call_id")
         self.has_artifact = tool.response_format == "content_and_artifact"
         self.state: Literal["open", "inside", "closed"] = "open"
-        self.returned, self.artifact, self.answer = _NOTHING, None, None
+        self.returned: object = ...  # until the body has returned
+        self.artifact = self.answer = None
         self.refused: Sequence[str] | None = None
         self.invocation = ToolInvocation(tool.name, turn, descriptor=descriptor, driver=driver, reader=read_result)
         arguments = sent if isinstance(sent, dict) else {only_parameter(tool): sent}
+        self.tool_input = arguments if parameters.bound else sent  # a bound tool's text is read as its type, too
         own = {name: value for name, value in arguments.items() if parameters.carries(name)}
-        nested: list[str] = []
         try:
-            self.invocation.arguments = carried_arguments(own)
-            nested = [name for name, value in own.items() if isinstance(value, dict | list)]
-        except ArgumentsRefused as error:
+            self.invocation.arguments = shared.carried_arguments(own)
+        except shared.ArgumentsRefused as error:
             self.refused = error.places
-        # A body that changes what it was given must not change the model's message in the history.
-        copied = {**arguments, **{name: deepcopy(own[name]) for name in nested}}
-        self.tool_input = copied if arguments is sent or parameters.bound else sent
 
     def __enter__(self) -> Self:
         self._token = _CALL.set(self)
@@ -101,7 +94,7 @@ class _Call:
         at_fault = isinstance(error, ToolException) or type(error).__name__ == "ValidationError"
         if self.state != "open" or not isinstance(error, Exception) or not at_fault or _is_control_flow(error):
             return False
-        places = argument_fault(error)
+        places = shared.argument_fault(error)
         told = [place for place in places if place not in self.parameters.injected]
         if places and not told:
             return False  # what the host injects is missing or wrong, which no model can mend
@@ -117,8 +110,12 @@ class _Call:
             kwargs[self.parameters.turn] = self.invocation.turn
 
         async def body() -> object:
+            # What a body does to its arguments reaches neither the model's message in the history nor a second attempt.
+            nested = [name for name, value in kwargs.items() if isinstance(value, dict | list | BaseModel)]
+            own = {name: deepcopy(kwargs[name]) for name in nested if self.parameters.carries(name)}
             try:
-                result = await self.invocation.driver.call(functools.partial(original, *args, **kwargs))
+                call = functools.partial(original, self.tool, *map(deepcopy, args), **{**kwargs, **own})
+                result = await self.invocation.driver.call(call)
             except ToolException as error:
                 result = self._handled(error)
             return self._returned(result)
@@ -132,10 +129,8 @@ class _Call:
         if not handler:
             raise error
         self.invocation.failed = True
-        if callable(handler):
-            content = handler(error)
-        else:
-            content = handler if isinstance(handler, str) else error.args[0] if error.args else "Tool execution error"
+        told = error.args[0] if error.args else "Tool execution error"  # as LangChain has it
+        content = handler(error) if callable(handler) else handler if isinstance(handler, str) else told
         return (content, None) if self.has_artifact else content
 
     def _returned(self, result: Any) -> object:
@@ -144,10 +139,13 @@ class _Call:
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError("with response_format='content_and_artifact' a tool returns content and artifact.")
             result, self.artifact = result
-        self.returned = self.invocation.result = result = as_text(result)
+        self.returned = self.invocation.result = result
+        alone = isinstance(result, str | ToolEnvelope)
+        if alone and self.artifact is None:
+            return result
         part = only_part(result)
         self.invocation.failed |= isinstance(part, ToolMessage) and part.status == "error"
-        beside = (self.artifact,) if isinstance(result, str | ToolEnvelope) else (result, self.artifact)
+        beside = (self.artifact,) if alone else (result, self.artifact)
         if isinstance(self.invocation.envelope(), WriteProposal) or not holds_proposal(beside, set()):
             return result
         message = "The tool returned a proposal among other content, so nothing was filed. It must return it alone."
@@ -157,30 +155,25 @@ class _Call:
         """What LangChain gets from ``_run``: the body's own objects if nothing replaced them, else text."""
         self.state = "closed"
         invocation, affiant = self.invocation, self.seam.affiant
-        result, kept = invocation.result, invocation.result is self.returned
-        text = model_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
-        if text is not None and not (kept and text == invocation.text()):
+        result, kept, envelope = invocation.result, invocation.result is self.returned, invocation.envelope()
+        text = shared.model_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
+        # LangChain may write a dictionary as a repr; one that is an envelope is given to it as text.
+        if text is not None and not (kept and text == invocation.text() and not (envelope and type(result) is dict)):
             result = text
         artifact = self.artifact if kept else None  # else it belonged to what was replaced
-        failed = isinstance(invocation.envelope(), ToolError) or (kept and invocation.failed)
-        is_message = isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
-        if failed and self.tool_call_id is not None and not is_message:
+        if self.tool_call_id is not None and (isinstance(envelope, ToolError) or (kept and invocation.failed)):
             told: dict[str, Any] = {"content": result, "artifact": artifact, "status": "error"}
-            result = ToolMessage(tool_call_id=self.tool_call_id, name=self.tool.name, **told)
+            if not isinstance(result, ToolOutputMixin) and not isinstance(only_part(result), ToolOutputMixin):
+                result = ToolMessage(tool_call_id=self.tool_call_id, name=self.tool.name, **told)
         return (result, artifact) if self.has_artifact else result
 
     def _refuse(self, places: Sequence[str]) -> Any:
         """The same for a call whose arguments do not fit; its body never ran."""
-        self.invocation.result = invalid_arguments(self.tool.name, places)
+        self.invocation.result = shared.invalid_arguments(self.tool.name, places)
         return self._close()
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("affiant_langchain_call", default=None)
-
-
-def is_bridged(tool: BaseTool) -> bool:
-    """Whether a tool is a bridged copy."""
-    return getattr(type(tool), "__affiant_bridged__", False)
 
 
 def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> type[BaseTool]:
@@ -200,22 +193,20 @@ def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> t
         call = _take(self)
         if call is None:
             return cls._run(self, *args, **kwargs)  # the thread in which LangChain runs an asynchronous call's body
-        return run_now(call.carry(cls._run, self, *args, **kwargs))
+        return run_now(call.carry(cls._run, *args, **kwargs))
 
     async def _arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
         call = _take(self)
         if call is None:
             return await cls._arun(self, *args, **kwargs)
-        return await call.carry(cls._arun, self, *args, **kwargs)
+        return await call.carry(cls._arun, *args, **kwargs)
 
     members: dict[str, Any] = {
         "run": run,
         "arun": arun,
         "_run": _as(cls._run, _run),
         "_arun": _as(cls._run if cls._arun is BaseTool._arun else cls._arun, _arun),
-        # Past the shortcut of StructuredTool and Tool that runs a synchronous tool's whole call in a thread: here the
-        # pipeline stays on the loop, and only the body goes to a thread.
-        "ainvoke": BaseTool.ainvoke,
+        "ainvoke": BaseTool.ainvoke,  # some kinds have one that runs the whole call of a synchronous tool in a thread
         "__affiant_bridged__": True,
         "__module__": cls.__module__,
         "__doc__": cls.__doc__,
@@ -224,13 +215,10 @@ def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> t
 
 
 def _as(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Give ``wrapper`` the name, the signature and the hints of ``original``, by which LangChain knows what to inject.
-
-    They are resolved here, once, because LangChain reads them on every call.
-    """
+    """Give ``wrapper`` the signature of ``original``, its hints resolved: LangChain reads them on every call."""
     functools.update_wrapper(wrapper, original)
     signature, hints = inspect.signature(original), hints_of(original)
-    if hints:
+    if hints or not original.__annotations__:
         wrapper.__annotations__ = hints
         stated = [each.replace(annotation=hints.get(name, each.empty)) for name, each in signature.parameters.items()]
         wrapper.__signature__ = signature.replace(parameters=stated)  # type: ignore[attr-defined]  # functions take it
@@ -238,10 +226,7 @@ def _as(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[.
 
 
 def _take(tool: BaseTool) -> _Call | None:
-    """The open call that this is the body of, or ``None`` inside a body that the pipeline is already around.
-
-    Raises ``WireupInvalid`` when there is none: somebody called ``_run`` past the seam.
-    """
+    """The call that this is the body of, or ``None`` further inside. Raises when ``_run`` was called past the seam."""
     call = _CALL.get()
     if call is None or call.tool is not tool or call.state == "closed":
         raise WireupInvalid(f"CV-2: the tool {tool.name!r} was entered past its seam; call it with invoke or ainvoke.")

@@ -162,7 +162,7 @@ class DocketStore(Protocol):
         ...
 
     def expire_due(self, now: datetime, scope: Scope, *, limit: int) -> Sweep:
-        """Move at most ``limit`` due rows to ``expired``, oldest deadline first; each decided at its deadline (DK-3)."""
+        """Move at most ``limit`` due rows to ``expired``, oldest first, each decided at its deadline (DK-3)."""
         ...
 
     def close(self) -> None:
