@@ -261,8 +261,9 @@ def test_present_takes_hints_warnings_and_verb():
         {"name": "status", "kind": "text", "allowedValues": ["A", "B"]},
         {"name": "amount", "kind": "number", "pattern": "^4"},
     ]
-    assert (shown.warnings, shown.host_operation, shown.prior_amendments) == (
-        ("first", "second"),
+    assert (shown.warnings, shown.gate_warnings, shown.host_operation, shown.prior_amendments) == (
+        ("first",),
+        ("second",),
         "ReviseInvoice",
         {"note": None},
     )

@@ -249,12 +249,12 @@ def test_a_port_that_is_cancelled_is_not_a_no():
     ],
 )
 def test_what_the_host_is_asked(act_name, work):
-    """AZ-2 (iii): the port is asked once, about this act, the principal that was passed in and the row itself."""
+    """AZ-2 (iii): the port is asked once, about this act, the principal passed in and the row as it reads."""
     asked = []
     desk = Desk(authorize=lambda request: asked.append(request) or True)
     entry_id = desk.brought_to({"report": "approved", "resubmit": "expired"}.get(act_name, "pending"))
     asked.clear()
-    row = desk.stored(entry_id)
+    row = desk.gate.get.sync(entry_id, tenant_id=TENANT)
     work(desk, entry_id)
     ((request,)) = asked
     assert (request.act, request.principal, request.entry) == (act_name, member("ana"), row)
@@ -1582,3 +1582,29 @@ def test_every_refusal_has_a_registered_code():
         RefusalCode.DECISION_NOT_PENDING,
     }
     assert all("987654321" not in str(refusal) for refusal in refusals)
+
+
+def test_a_resubmission_keeps_the_records_own_warnings():
+    """DK-1: what is filed again is the proposal, with what its tool warned of; the old verdict's remarks stay behind."""
+    warned = limit_of(500).model_copy(update={"warnings": ("only three days are left",)})
+    desk = Desk(FixedPolicy(Verdict.confirm(reason="the old verdict")))
+    entry_id = desk.file(warned).entry.entry_id
+    desk.clock.set(after=TTL)
+    filing = desk.gate.resubmit.sync(entry_id, act())
+    assert filing.card.warnings == ("only three days are left", "the old verdict")
+    assert filing.entry.presentation.warnings == ("only three days are left",)
+
+
+def test_a_blocked_row_keeps_no_late_amendments():
+    """DK-1: late amendments are kept from a principal who could have decided; nobody could decide a blocked row."""
+    desk = Desk(FixedPolicy(Verdict.refer()))
+    entry_id = desk.file().entry.entry_id
+    desk.clock.set(after=TTL)
+    refused(DecisionExpired, desk.gate.decide.sync, entry_id, Approve({"limit": 1}), act())
+    assert desk.stored(entry_id).preserved_amendments is None
+
+
+def test_a_sweep_of_one_conversation_names_its_tenant():
+    """DK-3: a sweep is scoped to a tenant, and within it to a conversation; the same id elsewhere is another's."""
+    with pytest.raises(ValueError, match="together with its tenant"):
+        Desk().gate.expire_due.sync(conversation_id="c-1")

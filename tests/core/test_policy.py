@@ -67,7 +67,7 @@ def blocked(*policies, affidavit=None, **wiring):
     assert (row.status.value, row.requirement.kind.value, row.blocked) == ("pending", "ReviewerConfirmation", None)
     assert (row.attestation, row.execution) == (None, None)
     event = desk.events.only("standing-order.blocked")
-    assert row.presentation.warnings == (event["reason"],)
+    assert row.presentation.gate_warnings == (event["reason"],)
     return row, event
 
 
@@ -564,7 +564,7 @@ def test_a_referral():
     """AZ-4: what a referral matches is filed with its level; this version blocks it."""
     row, _ = filed(Referral(id="credit", when=yes, reason="to the credit office", default_ttl=TTL * 2))
     assert (row.requirement.kind.value, row.blocked.level.value) == ("ReferralRequired", "ReferralRequired")
-    assert row.presentation.warnings[0] == "to the credit office"
+    assert row.presentation.gate_warnings[0] == "to the credit office"
     assert row.expires_at == T0 + TTL * 2
 
 
@@ -572,7 +572,7 @@ def test_a_confirmation():
     """AZ-4: a confirmation asks for everything unless it is told otherwise, and stops the chain where it matches."""
     everything = ReviewerConfirmation(id="all", reason="always")
     row, _ = filed(everything, always())
-    assert (row.status.value, row.presentation.warnings) == ("pending", ("always",))
+    assert (row.status.value, row.presentation.gate_warnings) == ("pending", ("always",))
     row, _ = filed(ReviewerConfirmation(id="some", when=no), always())
     assert row.status.value == "approved"
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 from pydantic import BaseModel
-from support.gate import T0, TTL, Desk, Events, WatchedStore, act, limit_of, record, sworn, turn
+from support.gate import T0, TTL, Desk, Events, WatchedStore, act, record, sworn, turn
 from support.pipeline import Body, Host, both, entity, model_json, proposal, read_result, telemetry
 from support.protocol import load, protocol_dir
 
@@ -21,7 +21,6 @@ from affiant_core.envelope import (
     EntityRef,
     ProposedOperation,
     ReadResult,
-    ToolEnvelope,
     ToolError,
     WriteProposal,
     parse_envelope,
@@ -346,16 +345,3 @@ def test_the_seams_arguments_are_attached_to_the_proposal(mode):
     shown = host.write(mode, proposal(arguments={"other": 1}), arguments=ARGUMENTS).envelope()
     assert given == [ARGUMENTS]
     assert shown.arguments == ARGUMENTS
-
-
-@both
-def test_looseness_ends_at_the_envelope(mode):
-    """Seed, "Write tools": an envelope may hold any JSON; what is filed is narrowed to an Affidavit or refused."""
-    loose = proposal(envelope={"limit": 500})
-    assert isinstance(parse_envelope(loose.to_json_string()), ToolEnvelope)
-    host = Host()
-    assert host.write(mode, loose).envelope().code == "wireup-invalid"
-    assert host.rows() == ()
-    host.write(mode, proposal().to_json_string())
-    (row,) = host.rows()
-    assert row.affidavit.fields == limit_of(500).fields

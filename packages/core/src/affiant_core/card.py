@@ -104,7 +104,7 @@ def card_for(entry: DocketEntry, now: datetime) -> EvidenceCard:
         empty_field_count=record.empty_field_count,
         blocked=row.blocked,
         presentation=hints or None,
-        warnings=shown.warnings or None,
+        warnings=(*shown.warnings, *shown.gate_warnings) or None,
         host_operation=shown.host_operation,
         multi_party=_multi_party(row),
         requires_confirmation=row.status is ReviewStatus.PENDING and row.blocked is None,
@@ -123,7 +123,7 @@ def _multi_party(row: DocketEntry) -> CardMultiParty | None:
 
 
 def present(
-    affidavit: Affidavit, warnings: tuple[str, ...] = (), prior_amendments: dict[str, JSON] | None = None
+    affidavit: Affidavit, gate_warnings: tuple[str, ...] = (), prior_amendments: dict[str, JSON] | None = None
 ) -> Presentation:
     """What a record says beside its oath: hints for fields that have any, warnings, and the host's own verb."""
     hints = tuple(
@@ -134,7 +134,8 @@ def present(
     verb = affidavit.operation_type
     return Presentation(
         hints=hints,
-        warnings=(*affidavit.warnings, *warnings),
+        warnings=affidavit.warnings,
+        gate_warnings=gate_warnings,
         host_operation=None if verb in {"create", "update"} else verb,
         prior_amendments=prior_amendments,
     )

@@ -41,7 +41,7 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A machine. It never attests as a person; with a relayed message and an asserted member it may pass on one (AZ-3)."""
+    """A machine. It never attests as a person; with a relayed message and an asserted member it passes one on (AZ-3)."""
 
     id: str
     relay: Relay | None = None
@@ -50,6 +50,10 @@ class Service:
 
     def __post_init__(self) -> None:
         _require_text("Service", id=self.id)
+        if self.relay is not None and not isinstance(self.relay, Relay):
+            raise TypeError("Service.relay must be a Relay or None.")
+        if self.asserted_member is not None and not isinstance(self.asserted_member, str):
+            raise TypeError("Service.asserted_member must be text or None.")
 
 
 Principal: TypeAlias = Member | Service

@@ -199,7 +199,9 @@ def recognise(text: str) -> ToolEnvelope | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        document = loads(text, max_bytes=sys.maxsize)  # the text is here already; what is too long to read must not pass
+        document = loads(
+            text, max_bytes=sys.maxsize
+        )  # the text is here already; what is too long to read must not pass
     except WireError:
         return None
     if not isinstance(document, dict) or not ({"kind", "$type"} & document.keys()):

@@ -205,7 +205,10 @@ class ReviewGate:
         """Answer a proposal with the row that has its identity: no policy runs, the deadline stays (GT-4)."""
         row = stored.as_read(now)
         self._announcer.filed(row, created=False)
-        differs = write_hash(stored.affidavit) != write_hash(proposal.affidavit)
+        # A host's own row id may be used by two tools; a derived one holds the tool's name.
+        differs = stored.tool_name != proposal.tool_name or (
+            write_hash(stored.affidavit) != write_hash(proposal.affidavit)
+        )
         if differs:
             log.warning(
                 "%s proposed another write under the identity of row %s, which stays as it is; "
@@ -274,8 +277,8 @@ class ReviewGate:
         principal: Principal,
         now: datetime,
     ) -> bool:
-        """Whether the row keeps them: the first late map is recorded, and none on a ``MultiParty`` row (DK-1)."""
-        if not amendments or row.approvals is not None:
+        """Whether the row keeps them: the first late map is, if its bearer could have decided the row alone (DK-1)."""
+        if not amendments or row.approvals is not None or row.blocked is not None:
             return False
         by = person_behind(principal)
         row.affidavit.amend(amendments, by=by, entry_id=row.entry_id, at=now)  # refuses a name that is not proposed
@@ -486,8 +489,10 @@ class ReviewGate:
         """Write down the expiry of at most ``limit`` rows whose deadline has passed, oldest first (DK-3).
 
         Correctness never depends on a sweep: a row reads expired from its deadline on. Without a ``tenant_id`` all
-        tenants are swept.
+        tenants are swept. Raises ``ValueError`` for a conversation without its tenant.
         """
+        if tenant_id is None and conversation_id is not None:
+            raise ValueError("a conversation is named together with its tenant.")
         scope = Scope(tenant_id, conversation_id)
         sweep = await self._store(driver, self._docket.expire_due, self.now(), scope, limit=limit)
         for row in sweep.entries:
@@ -521,7 +526,8 @@ class ReviewGate:
     ) -> DocketEntry:
         row = await self._find(driver, entry_id, context, principal, path)
         try:
-            answer: object = await driver.call(self._authorize, AuthorizationRequest(act, principal, row))
+            request = AuthorizationRequest(act, principal, row.as_read(self.now()))
+            answer: object = await driver.call(self._authorize, request)
         except Exception:
             log.exception("The authorization port raised for row %s; that is a no", entry_id)
             answer = False
@@ -549,7 +555,7 @@ class ReviewGate:
 
 
 def _with_presentation(row: DocketEntry) -> Affidavit:
-    """The row's proposal as it was first put, with its hints, its warnings left behind, and the host's own verb."""
+    """The row's proposal as it was first put, with its hints, its own warnings and the host's own verb."""
     hints = {hint.name: hint for hint in row.presentation.hints}
     fields = [
         field.model_copy(
@@ -560,7 +566,9 @@ def _with_presentation(row: DocketEntry) -> Affidavit:
         for field in row.affidavit.fields
     ]
     verb = row.presentation.host_operation or row.affidavit.operation_type
-    return row.affidavit.model_copy(update={"operation_type": verb}).with_fields(fields)
+    return row.affidavit.model_copy(update={"operation_type": verb, "warnings": row.presentation.warnings}).with_fields(
+        fields
+    )
 
 
 def _rehydration_cursor(cursor: str | None) -> tuple[Listing, str | None]:

@@ -70,6 +70,8 @@ class Verdict:
         cls, approvers: Sequence[str], required: int, *, ttl: timedelta | None = None, reason: str | None = None
     ) -> Verdict:
         """Ask ``required`` of the people in ``approvers`` (AZ-4)."""
+        if isinstance(approvers, str):
+            raise TypeError("approvers is a list of identifiers, not one text.")
         requirement = Requirement(kind=ReviewRequirement.MULTI_PARTY, approvers=tuple(approvers), required=required)
         return cls(requirement, ttl, None, reason)
 

@@ -319,9 +319,7 @@ def _party(descriptor: ToolDescriptor) -> str:
     return f"{descriptor.qualified_name!r} ({'write' if descriptor.is_write else 'read'}, {behind})"
 
 
-def _describe(
-    function: Callable[..., Any], method_name: str, plugin: str | None, mark: _Mark | None
-) -> ToolDescriptor:
+def _describe(function: Callable[..., Any], method_name: str, plugin: str | None, mark: _Mark | None) -> ToolDescriptor:
     mark = mark or _Mark(Operation.READ_QUERY.value, None, None)
     return ToolDescriptor(
         name=mark.name or method_name,

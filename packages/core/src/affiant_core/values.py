@@ -90,6 +90,8 @@ def to_instant(moment: datetime, path: str = "value") -> datetime:
 
     Raises ``ValueRefused`` for a naive datetime: whose midnight it names cannot be told.
     """
+    if moment.tzinfo is UTC and not moment.microsecond % 1000:
+        return moment
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise ValueRefused(path, "a datetime without a time zone is ambiguous; give it one, for example tzinfo=UTC.")
     try:
@@ -101,11 +103,8 @@ def to_instant(moment: datetime, path: str = "value") -> datetime:
 
 def format_instant(moment: datetime, path: str = "value") -> str:
     """RFC 3339 text in UTC with exactly three fractional digits, truncated, and ``Z`` (seed; REFERENCE 2.5)."""
-    at = to_instant(moment, path)
-    return (
-        f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}"
-        f".{at.microsecond // 1000:03d}Z"
-    )
+    text = to_instant(moment, path).isoformat(timespec="milliseconds")
+    return f"{text[:-6]}Z"  # instants are in UTC, which Python writes as +00:00
 
 
 def parse_instant(text: str, path: str = "value") -> datetime:
@@ -181,7 +180,7 @@ def _object(value: Any, path: str, depth: int) -> JSON:
             pairs = {field.name: getattr(value, field.name) for field in fields(value)}
             return _spell(pairs, path, depth)
         case _:
-            raise ValueRefused(path, f"a {type(value).__name__} has no honest JSON spelling; convert it first.")
+            raise ValueRefused(path, f"the type {type(value).__name__} has no honest JSON spelling; convert it first.")
 
 
 def _decimal(number: Decimal, path: str) -> str:
@@ -220,6 +219,6 @@ def _float(number: float, path: str) -> float:
 
 def _key(key: object, path: str) -> str:
     if not isinstance(key, str):
-        raise ValueRefused(path, f"an object's keys are text; found a {type(key).__name__} key.")
+        raise ValueRefused(path, f"an object's keys are text, not {type(key).__name__}.")
     plain = str.__str__(key) if not isinstance(key, Enum) else str(key.value)
     return _text(plain, path)

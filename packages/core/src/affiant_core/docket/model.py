@@ -165,6 +165,9 @@ class Presentation(WireModel):
 
     hints: tuple[FieldHint, ...] = ()
     warnings: tuple[Text, ...] = ()
+    """The record's own warnings, which a resubmission carries on."""
+    gate_warnings: tuple[Text, ...] = ()
+    """What the gate has to say about this filing: why a verdict was not honoured, why the row is blocked."""
     host_operation: Identifier | None = None
     prior_amendments: JsonObject | None = None
 

@@ -21,10 +21,11 @@ def open_docket(url: str) -> DocketStore:
     if url == "memory://":
         return InMemoryDocketStore()
     if url.startswith("sqlite:"):
-        from affiant_core.docket.sql import SqlDocketStore  # SQLAlchemy is imported only when it is used
+        from affiant_core.docket.sql import SqlDocketStore  # noqa: PLC0415  # SQLAlchemy is imported when it is used
 
         return SqlDocketStore.open(url)
     scheme = url.split(":", 1)[0]
     raise DocketUrlInvalid(
-        f"no docket store for the scheme {scheme!r}; use 'sqlite:///path/to/docket.db', or 'memory://' for none that lasts."
+        f"no docket store for the scheme {scheme!r}; use 'sqlite:///path/to/docket.db', or 'memory://' for rows that "
+        "end with the process."
     )
