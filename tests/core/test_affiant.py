@@ -398,5 +398,5 @@ def test_an_error_rule_without_a_code_is_refused():
 def test_an_uncovered_tool_that_nobody_declared_is_refused():
     """C18: a declaration about a tool that does not exist is refused at wiring, by name."""
     host = Affiant(docket=InMemoryDocketStore(), uncovered={"nosuch": CoverageCategory.HOSTED_MCP})
-    with pytest.raises(WiringError, match="'nosuch'.*no such tool"):
+    with pytest.raises(WiringError, match=r"'nosuch'.*no such tool"):
         host.check()

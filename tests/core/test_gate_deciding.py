@@ -1585,7 +1585,7 @@ def test_every_refusal_has_a_registered_code():
 
 
 def test_a_resubmission_keeps_the_records_own_warnings():
-    """DK-1: what is filed again is the proposal, with what its tool warned of; the old verdict's remarks stay behind."""
+    """DK-1: what is filed again is the proposal with its tool's warnings; the old verdict's remarks are gone."""
     warned = limit_of(500).model_copy(update={"warnings": ("only three days are left",)})
     desk = Desk(FixedPolicy(Verdict.confirm(reason="the old verdict")))
     entry_id = desk.file(warned).entry.entry_id

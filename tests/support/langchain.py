@@ -346,6 +346,16 @@ ASYNC_WAYS: dict[str, Way] = {
 
 WAYS = {**SYNC_WAYS, **ASYNC_WAYS}
 
+MAIN = (
+    "invoke with arguments",
+    "invoke with a call",
+    "ainvoke with a call",
+    "invoke inside a running loop",
+    "ToolNode",
+    "agent, async, streamed",
+)
+"""The ways that differ in more than their wrapping."""
+
 FEW = ("invoke with a call", "ainvoke with arguments", "ToolNode, async")
 """One way of each kind, where a test is not about the ways."""
 

@@ -16,6 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 from support.gate import turn
 from support.langchain import (
+    MAIN,
     WAYS,
     Host,
     LimitDesk,
@@ -115,7 +116,7 @@ RICH = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_a_body_gets_typed_values_and_its_defaults(way):
     """DESIGN, "The same tool class, unchanged": dates, enums and nested models arrive as what the signature says."""
     reader = Reader()
@@ -194,7 +195,7 @@ def test_text_and_a_map_file_the_same_row():
     assert (first["outcome"], again["outcome"], len(host.rows())) == ("filed", "replayed", 1)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_a_tool_without_parameters(way):
     """Seed, a read tool: one that needs nothing is called with nothing."""
     reader = Reader()
@@ -202,7 +203,7 @@ def test_a_tool_without_parameters(way):
     assert reader.got == {}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_no_name_of_a_parameter_means_anything_to_the_framework(way):
     """DESIGN, "The same tool class, unchanged": LangChain overwrites 'config' and 'run_manager' of its own tools."""
     reader = Reader()
@@ -247,7 +248,7 @@ def test_the_turn_is_invisible_to_the_model():
     assert "context" not in str(shown)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 @pytest.mark.parametrize("forged", ["a tenant", {"tenant_id": "other"}, None])
 def test_the_turn_cannot_be_forged(way, forged):
     """DECISIONS 12: an argument of that name is an unknown argument, refused before the body, and never the turn."""

@@ -12,8 +12,8 @@ from langgraph.errors import NodeCancelledError
 from support.gate import act, turn
 from support.langchain import (
     FEW,
+    MAIN,
     SECRET,
-    WAYS,
     AsyncLimitDesk,
     Host,
     LimitDesk,
@@ -239,7 +239,7 @@ def test_an_end_of_the_process_propagates(error, way):
         go(way, [Host().wrap_one(StructuredTool.from_function(body))], "body", {}, config())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_the_seam_is_closed_behind_every_call(way):
     """Measured, the context variable "only links a run() to its own _run()": behind a call none is left."""
     from affiant_langchain_bridge import seam

@@ -12,6 +12,7 @@ from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from support.gate import act, turn
 from support.langchain import (
+    MAIN,
     SECRET,
     WAYS,
     AsyncLimitDesk,
@@ -110,7 +111,7 @@ class Failing:
         return self._fail()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 @pytest.mark.parametrize("name", ["look", "alook"])
 def test_no_exception_text_reaches_the_model(name, way, caplog):
     """C02, first: an error, not retryable, with none of the exception in it, and all of it in the host's log."""
@@ -425,7 +426,7 @@ def test_a_standing_order_is_told_as_approved(asynchronous):
     assert log == [(told["entryId"], 10)]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_an_interceptor_answers_without_the_body(way):
     """REFERENCE 6.3 through the bridge: what an interceptor supplies is reviewed and shown like a body's result."""
     from affiant_core import Interceptor

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import StructuredTool, tool
 from support.gate import turn
 from support.langchain import (
+    MAIN,
     SECRET,
     WAYS,
     AsyncLimitDesk,
@@ -223,7 +224,7 @@ def nesting(host, *, asynchronous):
     return list(tools.values())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_a_body_that_calls_another_bridged_tool(asynchronous, way):
     """Measured, "B and R also passed nesting": the inner call has a row, and its turn from the outer one's config."""
@@ -234,7 +235,7 @@ def test_a_body_that_calls_another_bridged_tool(asynchronous, way):
     assert SECRET not in repr(result)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_a_body_that_calls_itself(asynchronous, way):
     """Measured, "recursion": each level is a call of its own, and its frame is not mistaken for another's."""
@@ -242,7 +243,7 @@ def test_a_body_that_calls_itself(asynchronous, way):
     assert text_of(result) == "5 4 3 2 1 0"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_bound_tools_call_one_another(way):
     """Measured, nesting with bind(): an asynchronous body calls a synchronous tool and that an asynchronous one."""
 

@@ -14,8 +14,8 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, ValidationError
 from support.langchain import (
+    MAIN,
     SECRET,
-    WAYS,
     AsyncLimitDesk,
     Host,
     LimitDesk,
@@ -159,7 +159,7 @@ def test_a_sibling_that_runs_again_files_nothing_new(kind, asynchronous):
     assert all(row in host.rows() for row in first)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 @pytest.mark.parametrize("error", [GraphInterrupt(()), ParentCommand(Command(goto="x")), GraphBubbleUp()])
 def test_what_bubbles_up_is_never_mapped(error, way):
     """DECISIONS 14, "Framework control flow is never mapped": whatever derives from GraphBubbleUp leaves as it came."""

@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 from support.gate import turn
 from support.langchain import (
     FEW,
+    MAIN,
     PROPOSAL,
     SECRET,
     WAYS,
@@ -362,7 +363,7 @@ class Down(InMemoryDocketStore):
         raise DocketError("disk full at /srv/hunter2")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_a_filing_that_fails_is_told_and_the_turn_goes_on(way, caplog):
     """DECISIONS 13, "After the body, a filing that fails is a REVIEW_FILING_FAILED ToolError, not retryable"."""
     caplog.set_level(logging.ERROR)

@@ -27,6 +27,7 @@ from support.gate import turn
 from support.langchain import (
     ASYNC_WAYS,
     FEW,
+    MAIN,
     PROPOSAL,
     SECRET,
     WAYS,
@@ -170,7 +171,7 @@ def test_a_proposal_of_every_kind_of_tool_is_filed(kind, way):
     assert SECRET not in repr(result)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_a_single_input_tool(way):
     """Measured, the same of ``Tool``: its one argument comes as text or as ``__arg1``, and both name one row."""
     host = Host()
@@ -704,7 +705,7 @@ class Ends(BaseCallbackHandler):
         self.seen.append(error)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", MAIN)
 def test_a_call_is_observed_once_at_its_start_and_end(way):
     """Measured, "in B it is one start/end pair", even when the body is retried; and the end holds the replacement."""
     runs, seen = [], []

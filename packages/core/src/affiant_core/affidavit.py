@@ -84,7 +84,7 @@ class AffidavitField(WireModel):
         allowed_values: Iterable[object] | None = None,
         pattern: str | None = None,
     ) -> Self:
-        """A field from a Python value; ``kind`` and an enum's ``allowed_values`` are read off the value if not given."""
+        """A field from a Python value, which also tells ``kind``, and an enum's ``allowed_values``, if not given."""
         if allowed_values is None and isinstance(value, Enum):
             allowed_values = list(type(value))
         return cls(
@@ -105,7 +105,7 @@ class AffidavitField(WireModel):
 
     @property
     def holds_a_value(self) -> bool:
-        """Whether the value is something: null and blank text are not, ``0``, ``false``, ``[]`` and ``{}`` are (GT-3)."""
+        """Whether there is a value: null and blank text are none, ``0``, ``false``, ``[]`` and ``{}`` are (GT-3)."""
         return self.value is not None and not (isinstance(self.value, str) and not self.value.strip())
 
 
@@ -254,7 +254,7 @@ class Affidavit(WireModel):
 
 
 def confidence_numbers(fields: Sequence[AffidavitField]) -> dict[str, Any]:
-    """The three numbers of AF-2: minimum with ``Empty`` as 0, minimum over the rest (or ``None``), count of ``Empty``."""
+    """The numbers of AF-2: minimum with ``Empty`` as 0, minimum over the rest (or ``None``), count of ``Empty``."""
     populated = [field.tag.confidence for field in fields if not field.tag.is_empty]
     empty = len(fields) - len(populated)
     return {

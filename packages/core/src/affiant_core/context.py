@@ -41,7 +41,7 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A machine. It never attests as a person; with a relayed message and an asserted member it passes one on (AZ-3)."""
+    """A machine. It never attests as a person; with a relayed message and an asserted member it relays one (AZ-3)."""
 
     id: str
     relay: Relay | None = None

@@ -49,7 +49,7 @@ class EntityRef(WireModel):
 
 
 class ProposedOperation(WireModel):
-    """The shape of a proposed write: ``kind`` is ``create`` or ``update``; ``fields`` keeps the declared order (seed)."""
+    """The shape of a proposed write: ``kind`` is ``create`` or ``update``; ``fields`` keep their order (seed)."""
 
     kind: Literal["create", "update"]
     entity_type: Identifier
@@ -89,7 +89,7 @@ class ToolEnvelope(WireModel):
     # Unknown members are ignored on the envelope itself and nowhere below it (DECISIONS 4).
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102  # it makes what the variant describes
         if cls is ToolEnvelope:
             raise TypeError("ToolEnvelope is abstract; make a ReadResult, a WriteProposal or a ToolError.")
         return super().__new__(cls)
@@ -199,9 +199,7 @@ def recognise(text: str) -> ToolEnvelope | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        document = loads(
-            text, max_bytes=sys.maxsize
-        )  # the text is here already; what is too long to read must not pass
+        document = loads(text, max_bytes=sys.maxsize)  # what is too long to read must not pass unread
     except WireError:
         return None
     if not isinstance(document, dict) or not ({"kind", "$type"} & document.keys()):

@@ -79,7 +79,7 @@ class Refusal(AffiantError):
 
 
 class WireupInvalid(Refusal):
-    """Raised when the host is wired wrongly, a policy breaks its contract, or a call has no usable context (CV-1, CV-2)."""
+    """Raised when the host is wired wrongly, a policy breaks its contract, or a call has no context (CV-1, CV-2)."""
 
     code = RefusalCode.WIREUP_INVALID
 

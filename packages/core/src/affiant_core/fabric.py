@@ -21,7 +21,7 @@ class ContextFabric:
         self._lock = threading.Lock()
 
     def upsert(self, entity: EntityRef) -> EntityRef:
-        """Add ``entity``, or overlay its display name and fields on the one with its id; type and id stay the first's."""
+        """Add ``entity``, or overlay its display name and fields on the one with its id, whose type stays."""
         with self._lock:
             known = self._entities.get(entity.entity_id)
             if known is not None:

@@ -191,10 +191,10 @@ class ToolRegistry:
     def walk(self, target: object, *, plugin: str | None = None) -> tuple[ToolDescriptor, ...]:
         """Register every tool of an object or a class, or one function.
 
-        Of an object or class the public instance methods are kept, inherited ones too, and read as marked;
-        an override is marked as what it overrides, and a method with no mark at all is a read (seed). Skipped: names with a leading underscore, properties, static and class methods, generic
-        functions. ``plugin`` is the type's name unless given, and none for a function. Methods of a class, as opposed
-        to an object, are declared and cannot be called.
+        Of an object or class the public instance methods are kept, inherited ones too, and read as marked. An override
+        is marked as what it overrides, and a method with no mark at all is a read (seed). Skipped: names with a leading
+        underscore, properties, static and class methods, generic functions. ``plugin`` is the type's name unless given,
+        and none for a function. Methods of a class, as opposed to an object, are declared and cannot be called.
 
         Raises ``WiringError`` listing every fault: a mark on something skipped, two tools of one method or name.
         """

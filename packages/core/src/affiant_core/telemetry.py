@@ -98,7 +98,8 @@ OWN_KEYS: Mapping[str, TelemetryKey] = {
         "gen_ai.tool.name", "gen_ai.conversation.id", "entry.id",
     ),
     "affiant.result.cut": _key(
-        "A result was larger than the ceiling and was cut for the model.", "gen_ai.tool.name", "result.bytes", "result.kept"
+        "A result was larger than the ceiling and was cut for the model.",
+        "gen_ai.tool.name", "result.bytes", "result.kept",
     ),
 }  # fmt: skip
 """Events of this package beyond the protocol's; their names start with ``affiant.``."""
@@ -131,7 +132,7 @@ class Telemetry:
 
     @staticmethod
     def _to_span(key: str, told: Mapping[str, AttributeValue]) -> None:
-        from opentelemetry import trace
+        from opentelemetry import trace  # noqa: PLC0415  # imported when it is needed
 
         span = trace.get_current_span()
         if span.is_recording():
@@ -146,7 +147,7 @@ class Telemetry:
 @functools.cache
 def tracer() -> Tracer:
     """The tracer of this package. Without the SDK, which is the host's to install, it does nothing."""
-    from opentelemetry import trace
+    from opentelemetry import trace  # noqa: PLC0415  # imported when it is needed
 
     return trace.get_tracer(INSTRUMENTATION_SCOPE)
 
@@ -168,7 +169,7 @@ def tool_span(tool_name: str) -> Generator[ToolSpan]:
 
     The exception's text is not recorded: it may hold values.
     """
-    from opentelemetry import trace
+    from opentelemetry import trace  # noqa: PLC0415  # imported when it is needed
 
     span = tracer().start_span("execute_tool", attributes={"gen_ai.tool.name": tool_name})
     with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
