@@ -235,7 +235,6 @@ def test_an_old_row_carried_over(name):
     assert canonical_text(read(DocketEntry, row).to_json()) == canonical_text(row)
 
 
-@pytest.mark.xfail(strict=True, reason="ReviewStatus has the reserved word, and a row may still hold it")
 def test_a_deferred_row_is_refused():
     """DK-1: the status deferred is reserved, and a row that holds it is invalid."""
     with pytest.raises(AffiantError):

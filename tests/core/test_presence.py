@@ -254,7 +254,14 @@ def test_python_values_are_looked_for_as_they_are_spelled(value, utterance):
     assert grade("a", value, utterance=utterance, at=AT).source is ProvenanceSource.CONVERSATION
 
 
-@pytest.mark.parametrize("value", [None, "", [], {}, ["b"], float("nan"), 10**400])
+@pytest.mark.parametrize("value", [None, ""])
+def test_what_is_not_there_makes_no_claim(value):
+    """PV-3, AF-1: null and empty text are nothing reported, and a proposed field of unknown origin is Empty at 0."""
+    tag = grade("a", value, utterance="b null None", at=AT)
+    assert (tag.source, tag.confidence, tag.binding) == (ProvenanceSource.EMPTY, 0.0, None)
+
+
+@pytest.mark.parametrize("value", [[], {}, ["b"], float("nan"), 10**400, " "])
 def test_what_is_nothing_reported_never_hits(value):
     """PV-3, value text: nothing reported is never Conversation and never an exception."""
     assert grade("a", value, utterance="b null None [] {} nan", at=AT).source is ProvenanceSource.INFERRED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import pickle
 import re
 import runpy
 import subprocess
@@ -220,3 +221,20 @@ def test_there_are_typing_programs():
 def test_a_typing_program_runs_as_well(program):
     """DECISIONS 1, typed: what type-checks as a user's program works as one."""
     runpy.run_path(str(program), run_name="__main__")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.DecisionExpired("DK-1: too late.", amendments_preserved=True),
+        errors.WiringError([errors.WiringFault("tool 'a'", "it is wrong.", "Mend it.")]),
+        errors.ValueRefused("fields.limit", "NaN is not JSON."),
+        errors.AmendmentRefused("no such field."),
+    ],
+)
+def test_an_error_crosses_to_another_process(error):
+    """RULES, "A refusal = code + human reason": what a worker process raises arrives whole, details and all."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy)) == (type(error), str(error))
+    for name in ("reason", "details", "faults", "path"):
+        assert getattr(copy, name, None) == getattr(error, name, None)

@@ -51,8 +51,7 @@ def text_for_the_model(invocation):
 def test_every_variant_says_which_tool_and_when(envelope):
     """Seed, "The three variants": whichever variant comes back, it carries the tool's name and its instant."""
     back = parse_envelope(envelope.to_json_string())
-    assert back.tool_name in {"find_customer", "set_limit"}
-    assert (back.tool_name, back.timestamp) == (envelope.tool_name, T0)
+    assert (back.tool_name, back.timestamp) == ("set_limit" if back.kind == "write" else "find_customer", T0)
 
 
 # --- The kind discriminator ----------------------------------------------------------------------------------------
@@ -331,7 +330,6 @@ def test_a_resubmission_reads_the_operation_off_the_record():
 
 
 @both
-@pytest.mark.xfail(reason="the seam's arguments move the row's id and are not attached to the proposal itself")
 def test_the_seams_arguments_are_attached_to_the_proposal(mode):
     """Seed, "Write tools": the gate's filter attaches the call's arguments, so whoever reads the proposal has them."""
     given = []

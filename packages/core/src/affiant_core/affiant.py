@@ -153,10 +153,11 @@ class Affiant(AbstractContextManager["Affiant"]):
         entity_type: str,
         plugin: str | None = None,
         fields: Sequence[FieldDeclaration] = (),
+        strategy: object = None,
     ) -> ToolDescriptor:
         """Declare that a tool which the framework holds proposes a write, and makes none itself (GT-6)."""
         return self.registry.declare_write(
-            name, operation=operation, entity_type=entity_type, plugin=plugin, fields=fields
+            name, operation=operation, entity_type=entity_type, plugin=plugin, fields=fields, strategy=strategy
         )
 
     def check(self, tool_names: Iterable[str] = ()) -> None:

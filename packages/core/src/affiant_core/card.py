@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 from pydantic import BeforeValidator, Field, StrictInt, field_serializer, model_validator
 
 from affiant_core.affidavit import Affidavit
-from affiant_core.docket.model import Attestation, Blocked, DocketEntry, FieldHint, Presentation
+from affiant_core.docket.model import Attestation, Blocked, DocketEntry, FieldHint, Presentation, row_status
 from affiant_core.values import JSON
 from affiant_core.vocabulary import (
     DecisionKind,
@@ -195,8 +195,8 @@ class DocketTransition(WireModel):
     protocol_version: ProtocolVersion = PROTOCOL_VERSION
     kind: Literal["docket-transition"] = "docket-transition"
     docket_id: Identifier
-    from_: Annotated[ReviewStatus, BeforeValidator(word_of(ReviewStatus))] = Field(alias="from")
-    to: Annotated[ReviewStatus, BeforeValidator(word_of(ReviewStatus))]
+    from_: Annotated[ReviewStatus, BeforeValidator(row_status)] = Field(alias="from")
+    to: Annotated[ReviewStatus, BeforeValidator(row_status)]
     execution: Annotated[ExecutionOutcome, BeforeValidator(word_of(ExecutionOutcome))] | None
 
 

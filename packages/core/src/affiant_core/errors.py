@@ -77,6 +77,14 @@ class Refusal(AffiantError):
     def __str__(self) -> str:
         return f"{self.code.value}: {self.reason}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.reason, dict(self.details))
+
+
+def _rebuilt(kind: type[Refusal], reason: str, details: dict[str, object]) -> Refusal:
+    """A refusal as it was pickled, so that it can cross to another process."""
+    return kind(reason, **details)
+
 
 class WireupInvalid(Refusal):
     """Raised when the host is wired wrongly, a policy breaks its contract, or a call has no context (CV-1, CV-2)."""
@@ -104,6 +112,9 @@ class WiringError(WireupInvalid):
         listing = "\n".join(f"  - {fault}" for fault in self.faults)
         count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
         super().__init__(f"{count} in the wiring:\n{listing}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.faults,)
 
 
 class CoverageRefused(Refusal):
@@ -182,6 +193,9 @@ class ValueRefused(AffiantError):
         super().__init__(f"{path}: {fault}")
         self.path = path
         self.fault = fault
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self.fault)
 
 
 class WireError(AffiantError, ValueError):

@@ -86,10 +86,14 @@ def grade(
 ) -> ProvenanceTag:
     """The tag of a value that a model supplied: ``Conversation`` with its span if it was said, else ``Inferred``.
 
-    This is the only way from a model's word to a tag, and it can name no other source (PV-3). With no utterance at all
-    (``None``, which is not the same as an empty one) nothing can be verified and the value is ``Inferred``.
+    This is the only way from a model's word to a tag, and it can claim no other source (PV-3). Null and empty text are
+    nothing reported, and get the ``Empty`` tag that makes no claim. With no utterance at all (``None``, not the same as
+    an empty one) nothing can be verified and the value is ``Inferred``.
+
     Raises ``ValueRefused`` for a value with no JSON spelling.
     """
+    if value is None or value == "":
+        return ProvenanceTag.empty(at=at)
     text = value_text(value if isinstance(value, str | int | float) else spell(value, field))
     span = None if utterance is None or text is None else find(utterance, text, hint)
     if span is None or utterance is None:

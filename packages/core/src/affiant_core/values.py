@@ -16,8 +16,9 @@ dataclass, pydantic model        an object of its fields
 ===============================  =====================================================
 
 Everything else is refused with :class:`~affiant_core.errors.ValueRefused`, which names the place: naive datetimes, NaN
-and infinity, larger integers (the canonical form would round them), bytes, sets (they have no order), text with a lone
-surrogate, keys that are not text, objects of any other type. Nothing ever becomes a Python ``repr``.
+and infinity, larger integers (the canonical form would round them), decimals of more than 1000 digits, bytes, sets
+(they have no order), text with a lone surrogate, keys that are not text, objects of any other type. Nothing ever
+becomes a Python ``repr``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictInt
 
 from affiant_core.affidavit import Affidavit
 from affiant_core.provenance import RelayRef
@@ -24,13 +24,23 @@ from affiant_core.wire import (
     Instant,
     JsonObject,
     JsonValue,
+    ProtocolVersion,
     SparseModel,
     Text,
     WireModel,
     word_of,
 )
 
-_STATUS = BeforeValidator(word_of(ReviewStatus))
+
+def row_status(value: object) -> ReviewStatus:
+    """A row's status from a member or its exact spelling. ``deferred`` is reserved and no row holds it (DK-1)."""
+    status = word_of(ReviewStatus)(value)
+    if status is ReviewStatus.DEFERRED:
+        raise ValueError("'deferred' is reserved; no row holds it.")
+    return status
+
+
+_STATUS = BeforeValidator(row_status)
 _EXECUTION = BeforeValidator(word_of(ExecutionOutcome))
 
 
@@ -109,7 +119,7 @@ class Requirement(SparseModel):
     omitted_when_null: ClassVar[frozenset[str]] = frozenset({"approvers", "required"})
     kind: Annotated[ReviewRequirement, BeforeValidator(word_of(ReviewRequirement))]
     approvers: tuple[Identifier, ...] | None = None
-    required: int | None = None
+    required: StrictInt | None = None
 
 
 class RequirementNotImplemented(WireModel):
@@ -179,7 +189,7 @@ class DocketEntry(WireModel):
     with the row and are not part of the protocol's record.
     """
 
-    protocol_version: Identifier = PROTOCOL_VERSION
+    protocol_version: ProtocolVersion = PROTOCOL_VERSION
     entry_id: Identifier
     tenant_id: Identifier
     conversation_id: Identifier

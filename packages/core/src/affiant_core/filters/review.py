@@ -107,6 +107,9 @@ class ReviewGateFilter:
 
     async def _file(self, invocation: ToolInvocation, proposal: WriteProposal) -> None:
         name = proposal.tool_name or invocation.tool_name
+        if invocation.arguments:
+            # What the seam carried replaces the proposal's own; an empty map is none (seed; DECISIONS 9).
+            proposal = proposal.model_copy(update={"arguments": invocation.arguments})
         try:
             context = await invocation.driver.call(self._provider.review_context, proposal, invocation.turn)
             if context is None:
@@ -116,8 +119,7 @@ class ReviewGateFilter:
                 context.affidavit,
                 context.turn,
                 tool_name=name,
-                # The seam's arguments replace the proposal's own; an empty map is none (DECISIONS 9).
-                arguments=invocation.arguments or proposal.arguments,
+                arguments=proposal.arguments,
                 operation=proposal.operation,
                 entry_id=context.entry_id,
             )
