@@ -201,22 +201,31 @@ def test_everything_that_is_wrong_is_told_at_once():
     assert "bridged already" in told["tool 'bridged'"]
 
 
+@pytest.mark.parametrize("plugins", [(None, None), ("p", "q")])
 @pytest.mark.parametrize("names", [("a__b", "a_b"), ("Find", "find"), ("a-b", "a_b")])
-def test_names_that_a_model_cannot_tell_apart(names):
-    """C18, "names equal after the provider's normalisation": refused at wiring, naming both."""
-    told = faults_of([read(name) for name in names], declared(*names))
-    assert list(told) == [f"tools {names[0]!r} and {names[1]!r}"]
+def test_names_that_a_model_cannot_tell_apart(names, plugins):
+    """C18, "names equal after the provider's normalisation": refused at wiring, naming both, once, in any plugins."""
+    affiant = Host().affiant
+    for name, plugin in zip(names, plugins, strict=True):
+        affiant.declare_read(name, plugin=plugin)
+    with pytest.raises(WiringError) as refused:
+        wrap([read(name) for name in names], affiant)
+    (fault,) = refused.value.faults
+    assert fault.subject == f"tools {names[0]!r} and {names[1]!r}"
 
 
-def test_a_name_that_bind_offers_is_taken():
-    """C18, "two tools with one name": a tool of the same name as a function of Affiant(tools=...) is refused."""
-    told = faults_of([read("find_customer")], Host(LimitDesk()).affiant)
-    assert list(told) == ["tool 'find_customer'"]
+@pytest.mark.parametrize("name", ["find_customer", "find-customer"])
+def test_a_name_that_bind_offers_is_taken(name):
+    """C18, "two tools with one name": a tool with the name of a function of Affiant(tools=...) is refused."""
+    affiant = Host(LimitDesk()).affiant
+    if name != "find_customer":
+        affiant.declare_read(name)
+    assert list(faults_of([read(name)], affiant)) == [f"tools {name!r} and 'find_customer'"]
 
 
 def test_bound_tools_are_bridged_already():
     """Measured, "Never gate in both places: the proposal was filed twice": wrapping what bind() made is refused."""
-    told = faults_of(list(Host(LimitDesk()).bind().values()), declared())
+    told = faults_of(list(Host(LimitDesk()).bind().values()), declared("find_customer", "set_limit"))
     assert set(told) == {"tool 'find_customer'", "tool 'set_limit'"}
 
 
@@ -400,6 +409,23 @@ def test_a_host_filter_that_suspends_in_a_synchronous_call_is_told():
     with pytest.raises(SynchronousCallError):
         tool.invoke({"customer_id": "c-1"}, config())
     assert document_of(asyncio.run(tool.ainvoke(call("find_customer", {"customer_id": "c-1"}), config())))
+
+
+def test_a_host_filter_that_fails_is_no_argument_fault():
+    """Measured, "An exception at run with the body not entered is an argument error": and only then is it one."""
+    from pydantic import BaseModel, ValidationError
+
+    class Strict(BaseModel):
+        n: int
+
+    async def failing(invocation, call_next):
+        await call_next()
+        Strict(n="x")  # type: ignore[arg-type]  # on purpose
+
+    host = Host(LimitDesk(), filters=[failing])
+    with pytest.raises(ValidationError):
+        host.bind()["set_limit"].invoke(LIMIT, config())
+    assert len(host.rows()) == 1
 
 
 def test_a_filter_that_lets_a_proposal_in_is_held_back():

@@ -7,6 +7,7 @@ import copy
 from typing import Annotated, Any
 
 import pytest
+from langchain.tools import InjectedState, InjectedStore, ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import (
@@ -19,7 +20,6 @@ from langchain_core.tools import (
     tool,
 )
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
@@ -327,6 +327,27 @@ def test_injected_values_reach_the_body_and_not_the_identity(kind, arguments):
     assert args_of(host, made_up if kind == "MCP" else {"customer_id": "c-1"})
 
 
+@pytest.mark.parametrize("way", ["invoke with a call", "ainvoke with a call"])
+def test_postponed_annotations_are_read_where_they_were_written(way):
+    """Measured, "core inspects their signatures": annotations that are text are read in the tool's module."""
+
+    class Keyed(BaseTool):
+        name: str = "look"
+        description: str = "Look."
+        args_schema: Any = Arguments
+
+        def _run(self, customer_id: str, limit: int, key: Annotated[str, InjectedToolArg]) -> str:
+            return f"{customer_id} {limit} {key}"
+
+    seen: list = []
+    arguments = {"customer_id": "c-1", "limit": 1, "key": SECRET}
+    for tool_ in (Keyed(), Host().wrap_one(Keyed())):
+        cfg = config() | {"callbacks": [Ends(seen)]}
+        assert go(way, [tool_], "look", arguments, cfg).content == f"c-1 1 {SECRET}"
+    assert seen[0] == seen[2]
+    assert SECRET not in seen[2]
+
+
 def test_an_argument_that_the_host_injects_is_not_carried():
     """DECISIONS 9, "without injected or host values": what a host puts in beside the model's arguments is left out."""
     host = Host()
@@ -570,12 +591,13 @@ def test_an_error_keeps_status_and_loses_no_artifact():
         assert document_of(message)["code"] == "CUSTOMER_NOT_FOUND"
 
 
-def test_a_broken_pair_is_a_failure_of_the_tool():
+@pytest.mark.parametrize("result", ["only content", "ok", ["content", "artifact"], ("a", "b", "c"), None])
+def test_a_broken_pair_is_a_failure_of_the_tool(result):
     """Seed, "any tool that fails returns ToolError": LangChain would end the run over content without an artifact."""
 
     def body(customer_id: str) -> str:
         """Forget the artifact."""
-        return "only content"
+        return result
 
     wrapped = Host().wrap_one(StructuredTool.from_function(body, name="look", response_format="content_and_artifact"))
     result = wrapped.invoke(call("look", {"customer_id": "c-1"}), config())

@@ -75,24 +75,24 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     """
     seam = Seam(affiant, turn_of)
     native = [tool for tool in tools if isinstance(tool, BaseTool)]
-    faults = [fault for tool in tools for fault in _faults_of(tool, affiant)]
+    faults = [fault for tool in tools for fault in _faults_of(tool)]
     twins: dict[str, list[str]] = {}
-    for tool in native:
-        twins.setdefault(re.sub("[^a-z0-9]+", "_", tool.name.lower()), []).append(repr(tool.name))
+    for name in [tool.name for tool in native] + [each.name for each in affiant.registry if each.function is not None]:
+        twins.setdefault(re.sub("[^a-z0-9]+", "_", name.lower()), []).append(repr(name))
     for names in twins.values():
         if len(names) > 1:
             fault = "a model could not tell their names apart."
-            faults.append(WiringFault(f"tools {' and '.join(names)}", fault, "Rename all but one."))
+            faults.append(WiringFault(f"tools {' and '.join(names)}", fault, "Rename one with name=."))
     try:
         affiant.check(tool.name for tool in native)
     except WiringError as error:
         faults += error.faults
     if faults:
-        raise WiringError(faults)
+        raise WiringError(list(dict.fromkeys(faults)))
     return [seam.bridged(tool, Parameters.of(tool)) for tool in native]
 
 
-def _faults_of(tool: object, affiant: Affiant) -> Iterator[WiringFault]:
+def _faults_of(tool: object) -> Iterator[WiringFault]:
     if isinstance(tool, dict):
         subject = f"tool {tool.get('name') or tool.get('type') or 'unnamed'!r}"
         fault = "it is a provider's own tool (a dictionary); it runs at the provider, where no gate can stand."
@@ -103,9 +103,6 @@ def _faults_of(tool: object, affiant: Affiant) -> Iterator[WiringFault]:
         yield WiringFault(subject, "it is not a LangChain tool.", remedy)
     elif getattr(type(tool), "__affiant_bridged__", False):
         yield WiringFault(f"tool {tool.name!r}", "it is bridged already.", "Wrap each tool once.")
-    elif any(each.name == tool.name and each.function is not None for each in affiant.registry):
-        fault = "a tool given to Affiant(tools=...) has its name."
-        yield WiringFault(f"tool {tool.name!r}", fault, "Use bind() for that one, or rename this one.")
     else:
         for name in ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream"):
             owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))
