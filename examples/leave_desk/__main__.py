@@ -21,12 +21,20 @@ from host import EXECUTOR, TENANT, open_host, write
 from hr import HEADCOUNT, HumanResources
 
 from affiant_core import ActContext, Affiant, Approve, Listing, Member, Refusal, Reject
+from affiant_core.gate import DEFAULT_TTL
 
 ZOE = "emp-017"
 MANAGER = ActContext(TENANT, Member("manager-product"), channel="desk")
 HOLIDAY = "Please book annual leave for Zoë Nakamura from 2027-03-01 to 2027-03-05, family visit"
 SICK = "I was sick on 2026-11-27, please record one day of sick leave for Zoë Nakamura"
 MOVE = "Please move leave-1 to 2027-03-08 until 2027-03-11"
+INTRODUCTION = f"""
+An HR database of {HEADCOUNT} employees, an agent that may read it, and an empty Docket. The Docket is the durable list
+of what the agent proposed; each proposal is one row. A card is a row as a reviewer sees it: each value, the value it
+replaces, where it came from, and how sure that is. Five acts follow, each in a process of its own over the same two
+files: the agent proposes, a manager decides and the host writes, the host reports, a second proposal is turned down,
+and the Docket tells it all. Two of the processes are killed on the way.
+"""
 
 
 def die_hard() -> None:
@@ -35,73 +43,77 @@ def die_hard() -> None:
     signal.raise_signal(signal.SIGKILL)
 
 
-def propose(affiant: Affiant, hr: HumanResources) -> None:
+def propose(host: Affiant, hr: HumanResources) -> None:
     """Act 1: two turns of conversation; the process is killed when the agent has filed."""
     find = [("find_employee", {"name": "Zoë"})]
     holiday = {
         "employee_id": ZOE, "start": "2027-03-01", "end": "2027-03-05", "kind": "annual", "reason": "family visit",
     }  # fmt: skip
     sick = {"employee_id": ZOE, "start": "2026-11-27", "end": "2026-11-27", "kind": "sick"}
-    show.turn(
-        say(affiant, ZOE, HOLIDAY, "chat-1", [find, [("request_leave", holiday)], "It is filed; your manager decides."])
-    )
+    script = [find, [("request_leave", holiday)], "It is filed; your manager decides."]
+    show.turn(say(host, ZOE, HOLIDAY, "chat-1", script), explain=True)
     print()
-    show.turn(say(affiant, ZOE, SICK, "chat-1", [find, [("request_leave", sick)], "A standing order approved it."]))
-    show.leave(hr, "HR table")
+    show.turn(say(host, ZOE, SICK, "chat-1", [find, [("request_leave", sick)], "A standing order approved it."]))
+    show.leave(hr, "after both turns")
     print("\n*** The process is killed here (SIGKILL). ***")
     die_hard()
 
 
-def decide_and_crash(affiant: Affiant, hr: HumanResources) -> None:
+def decide_and_crash(host: Affiant, hr: HumanResources) -> None:
     """Act 2: a new process finds everything, a manager decides, the host writes, and dies before it reports."""
-    waiting = affiant.gate.rehydrate.sync(tenant_id=TENANT).entries
-    show.line("reopened", f"{len(waiting)} rows wait: {', '.join(row.status.value for row in waiting)}")
+    waiting = host.gate.rehydrate.sync(tenant_id=TENANT).entries
+    show.waiting(waiting)
     pending = next((row for row in waiting if row.status == "pending"), None)
     if pending is None:
         raise SystemExit("The model proposed nothing that a person must decide; run the scripted one.")
-    show.card(affiant.gate.card(pending), pending)
+    show.card(host.gate.card(pending), pending)
+    minutes = int(DEFAULT_TTL.total_seconds() // 60)
+    show.line(
+        "deadline", f"{minutes} minutes after filing, as this host sets no other; from then on the row is expired."
+    )
     try:
-        affiant.gate.decide.sync(pending.entry_id, Approve(), ActContext(TENANT, Member(ZOE)))
+        host.gate.decide.sync(pending.entry_id, Approve(), ActContext(TENANT, Member(ZOE)))
     except Refusal as refusal:
         show.line("Zoë herself", f"tries to approve it: {refusal}")
+        show.line("", "Why: she asked for it herself, and this host wants four eyes. Every no reads the same.")
     approval = Approve({"end": "2027-03-04", "days": 4}, reason="Friday is the release")
     show.docket_row("row before", pending)
-    show.docket_row("row after", affiant.gate.decide.sync(pending.entry_id, approval, MANAGER))
-    show.leave(hr, "HR before")
-    for approved in affiant.gate.page.sync(Listing.APPROVED_UNEXECUTED, tenant_id=TENANT).entries:
+    show.docket_row("row after", host.gate.decide.sync(pending.entry_id, approval, MANAGER))
+    show.leave(hr, "before the host writes")
+    for approved in host.gate.page.sync(Listing.APPROVED_UNEXECUTED, tenant_id=TENANT).entries:
         show.line("host writes", f"{approved.entry_id}: {write(hr, approved)}")
-    show.leave(hr, "HR after")
+    show.leave(hr, "after the host wrote")
     print("\n*** The process is killed here (SIGKILL): the host has written and reported nothing. ***")
     die_hard()
 
 
-def report(affiant: Affiant, hr: HumanResources) -> None:
+def report(host: Affiant, hr: HumanResources) -> None:
     """Act 3: the rows still say approved and unexecuted; the key shows that the writes were made; the host reports."""
-    for row in affiant.gate.page.sync(Listing.APPROVED_UNEXECUTED, tenant_id=TENANT).entries:
+    for row in host.gate.page.sync(Listing.APPROVED_UNEXECUTED, tenant_id=TENANT).entries:
         code = write(hr, row)
-        done = affiant.gate.report.sync(row.entry_id, "executed", EXECUTOR, detail={"code": code})
+        done = host.gate.report.sync(row.entry_id, "executed", EXECUTOR, detail={"code": code})
         show.line("host reports", f"{row.entry_id}: {code}")
         show.docket_row("row after", done)
-    show.leave(hr, "HR table")
+    show.leave(hr, "after the report")
 
 
-def reject(affiant: Affiant, hr: HumanResources) -> None:
+def reject(host: Affiant, hr: HumanResources) -> None:
     """Act 4: an update with previous values is rejected, and the agent that tries again is told so."""
     call = [("move_leave", {"request_id": "leave-1", "start": "2027-03-08", "end": "2027-03-11"})]
-    show.turn(say(affiant, ZOE, MOVE, "chat-2", [call, "It is filed; your manager decides."]))
-    [pending] = affiant.gate.page.sync(Listing.PENDING, tenant_id=TENANT).entries
-    show.card(affiant.gate.card(pending), pending)
+    show.turn(say(host, ZOE, MOVE, "chat-2", [call, "It is filed; your manager decides."]))
+    [pending] = host.gate.page.sync(Listing.PENDING, tenant_id=TENANT).entries
+    show.card(host.gate.card(pending), pending)
     show.docket_row("row before", pending)
     rejection = Reject("two others are away that week")
-    show.docket_row("row after", affiant.gate.decide.sync(pending.entry_id, rejection, MANAGER))
+    show.docket_row("row after", host.gate.decide.sync(pending.entry_id, rejection, MANAGER))
     print()
-    show.turn(say(affiant, ZOE, MOVE, "chat-2", [call, "Your manager said no: two others are away that week."]))
-    show.leave(hr, "HR table")
+    show.turn(say(host, ZOE, MOVE, "chat-2", [call, "Your manager said no: two others are away that week."]))
+    show.leave(hr, "unchanged")
 
 
-def record(affiant: Affiant, hr: HumanResources) -> None:
+def record(host: Affiant, hr: HumanResources) -> None:
     """Act 5: what the Docket can answer about every value in the HR table."""
-    for row in affiant.gate.page.sync(Listing.ALL, tenant_id=TENANT).entries:
+    for row in host.gate.page.sync(Listing.ALL, tenant_id=TENANT).entries:
         show.line(
             "row", f"{row.entry_id} {row.tool_name}: {row.status} by {show.who(row)}, {row.execution or 'not executed'}"
         )
@@ -124,15 +136,15 @@ def run_act(name: str, folder: Path) -> None:
     """One act, in this process."""
     title, act = ACTS[name]
     show.heading(title)
-    affiant, hr = open_host(folder)
-    with affiant:
-        act(affiant, hr)
+    host, hr = open_host(folder)
+    with host:
+        act(host, hr)
 
 
 def run_all(folder: Path) -> int:
     """All acts, each in a process of its own."""
     HumanResources.create(folder / "hr.db")
-    print(f"An HR database of {HEADCOUNT} employees and an empty Docket. Every act runs in a process of its own.")
+    show.paragraph(INTRODUCTION)
     for name in ACTS:
         sys.stdout.flush()
         command = [sys.executable, str(Path(__file__)), "--act", name, "--folder", str(folder)]

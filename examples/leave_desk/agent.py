@@ -64,7 +64,7 @@ def choose_model(script: list[Any]) -> BaseChatModel:
     return ScriptedModel(script=script)
 
 
-def say(affiant: Affiant, who: str, words: str, conversation: str, script: list[Any]) -> list[BaseMessage]:
+def say(host: Affiant, who: str, words: str, conversation: str, script: list[Any]) -> list[BaseMessage]:
     """One turn of one person: the agent runs to its end. Returns the messages of the turn."""
     turn = TurnContext(
         tenant_id=TENANT,
@@ -73,7 +73,7 @@ def say(affiant: Affiant, who: str, words: str, conversation: str, script: list[
         conversation_id=conversation,
         turn=Turn(utterance=words, message_id=f"{conversation}-{len(words)}"),
     )
-    agent = create_agent(choose_model(script), bind(affiant), system_prompt=SYSTEM_PROMPT)
+    agent = create_agent(choose_model(script), bind(host), system_prompt=SYSTEM_PROMPT)
     answer = agent.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"affiant": turn}})
     messages: list[BaseMessage] = answer["messages"]
     return messages

@@ -50,14 +50,14 @@ def may_act(request: AuthorizationRequest) -> bool:
 def open_host(folder: Path) -> tuple[Affiant, HumanResources]:
     """The whole host over the two databases in ``folder``."""
     hr = HumanResources(folder / "hr.db")
-    affiant = Affiant(
+    host = Affiant(
         tools=LeaveTools(hr),
         docket=open_docket(f"sqlite:///{folder / 'docket.db'}"),
         policies=[ONE_SICK_DAY],
         authorize=four_eyes(may_act),
         extractors=[EmitEveryEntity("find_employee")],
     )
-    return affiant, hr
+    return host, hr
 
 
 def write(hr: HumanResources, row: DocketEntry) -> str:

@@ -26,6 +26,7 @@ from support.langchain import (
     document_of,
     found,
     go,
+    newer,
     proposed,
     question,
     results_in,
@@ -264,7 +265,7 @@ def kits():
     yield "bound, async", AsyncLimitDesk, None
 
 
-MODES = ["values", "updates", "messages", "debug", "tasks", "checkpoints", "tools"]
+MODES = ["values", "updates", "messages", "debug", "tasks", "checkpoints", pytest.param("tools", marks=newer)]
 
 
 @pytest.mark.parametrize("desk", [LimitDesk, AsyncLimitDesk])

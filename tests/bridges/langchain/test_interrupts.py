@@ -25,6 +25,7 @@ from support.langchain import (
     document_of,
     go,
     graph_of,
+    newer,
     proposed,
     question,
     results_in,
@@ -119,6 +120,7 @@ def test_a_resume_without_a_turn_is_refused(asynchronous):
     assert host.rows() == ()
 
 
+@newer
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_an_answer_that_does_not_fit_can_be_given_again(asynchronous):
     """Measured, is_invalid_resume: "mapping the latter recorded the bad answer as final": it is asked again."""
@@ -207,7 +209,8 @@ def test_an_invalid_resume_is_no_argument_fault():
 
 
 def reviewed(host, tools, mode="batched", **arguments):
-    middleware = HumanInTheLoopMiddleware(interrupt_on={"set_limit": True}, interrupt_mode=mode)
+    options = {} if mode == "batched" else {"interrupt_mode": mode}
+    middleware = HumanInTheLoopMiddleware(interrupt_on={"set_limit": True}, **options)
     return agent_of(
         tools, asks(("set_limit", {**LIMIT, **arguments})), middleware=[middleware], checkpointer=InMemorySaver()
     )
@@ -221,7 +224,13 @@ def answer(agent, cfg, decision, *, asynchronous, mode):
 
 
 BOTH = [
-    pytest.param(mode, desk, asynchronous, id=f"{mode}-{desk.__name__}-{'async' if asynchronous else 'sync'}")
+    pytest.param(
+        mode,
+        desk,
+        asynchronous,
+        id=f"{mode}-{desk.__name__}-{'async' if asynchronous else 'sync'}",
+        marks=[newer] if mode == "per_call" else [],
+    )
     for mode in ("batched", "per_call")
     for desk, asynchronous in ((LimitDesk, False), (AsyncLimitDesk, True))
 ]
@@ -238,6 +247,7 @@ def test_an_approved_call_is_filed(mode, desk, asynchronous):
     assert SECRET not in repr(state)
 
 
+@newer
 @pytest.mark.parametrize(("mode", "desk", "asynchronous"), BOTH)
 def test_an_edited_call_is_filed_as_it_was_edited(mode, desk, asynchronous):
     """Measured, "edit runs the edited args and prepends prose to the result": the gate saw the result without it."""

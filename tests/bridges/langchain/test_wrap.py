@@ -40,6 +40,7 @@ from support.langchain import (
     found,
     go,
     graph_of,
+    newer,
     proposed,
     question,
     results_in,
@@ -216,6 +217,7 @@ def test_the_original_is_untouched_and_ungated():
     assert len(host.rows()) == 1
 
 
+@newer
 def test_host_attributes_tags_and_metadata_are_kept():
     """Measured, "keeps isinstance, .func, host attributes, tags, metadata and callbacks"."""
     original = RunOnly(tags=["t"], metadata={"m": 1}, shelf="mine", return_direct=True, extras={"defer": True})
@@ -304,6 +306,7 @@ def in_a_graph(wrapped, arguments, **options):
 FORGED = {"customer_id": "c-1", "state": "FORGED", "store": "FORGED", "runtime": "FORGED", "call_id": "FORGED"}
 
 
+@newer
 @pytest.mark.parametrize("arguments", [{"customer_id": "c-1"}, FORGED])
 @pytest.mark.parametrize("kind", ["@tool", "no schema", "MCP"])
 def test_injected_values_reach_the_body_and_not_the_identity(kind, arguments):
@@ -327,6 +330,7 @@ def test_injected_values_reach_the_body_and_not_the_identity(kind, arguments):
     assert args_of(host, made_up if kind == "MCP" else {"customer_id": "c-1"})
 
 
+@newer
 @pytest.mark.parametrize("way", ["invoke with a call", "ainvoke with a call"])
 def test_postponed_annotations_are_read_where_they_were_written(way):
     """Measured, "core inspects their signatures": annotations that are text are read in the tool's module."""
@@ -400,6 +404,7 @@ def order_tool(got, schema=Order):
     return StructuredTool(name="set_limit", description="Propose.", args_schema=schema, func=body)
 
 
+@newer
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -420,6 +425,7 @@ def test_the_identity_is_what_the_model_sent(arguments):
     assert all(isinstance(line, Line) for line in got[0][2])
 
 
+@newer
 def test_text_and_number_are_two_rows():
     """Measured, '"5" and 5 differ: decide this deliberately': two proposals, since the model said two things."""
     host = Host()
@@ -429,6 +435,7 @@ def test_text_and_number_are_two_rows():
     assert len(host.rows()) == 2
 
 
+@newer
 def test_an_alias_that_is_more_than_a_name():
     """DECISIONS 9: where the names that a model takes cannot be listed, all that it was sent is carried."""
 
@@ -441,6 +448,7 @@ def test_an_alias_that_is_more_than_a_name():
     assert args_of(host, {"ids": ["c-1"]})
 
 
+@newer
 def test_a_schema_of_the_first_pydantic():
     """Measured: langchain-core still takes pydantic.v1 models, whose arguments, aliases and faults are read too."""
     from pydantic import v1
@@ -457,6 +465,7 @@ def test_a_schema_of_the_first_pydantic():
     assert args_of(host, {"customerId": "c-1", "limit": "5"})
 
 
+@newer
 @pytest.mark.parametrize(("extra", "carried"), [("ignore", False), ("allow", True)])
 def test_a_name_that_the_tool_ignores_is_no_part_of_the_identity(extra, carried):
     """Measured, "an ignored extra key would otherwise mint a new row": carried is what reaches the body."""
@@ -525,6 +534,7 @@ def test_a_body_that_changes_its_arguments_does_not_rewrite_the_history(way):
     assert arguments == {"lines": [{"quantity": 1}], "deep": {"a": {"b": 1}}}
 
 
+@newer
 def test_the_state_and_the_store_are_not_copied():
     """Measured, injected values: what the framework injects is the framework's own object, of whatever size."""
     got, store = {}, InMemoryStore()

@@ -12,6 +12,7 @@ from affiant_core.authority import Authorize, deny_all
 from affiant_core.card import Transport
 from affiant_core.context import TurnContext, require_turn
 from affiant_core.docket.store import DocketStore
+from affiant_core.driver import ASYNCHRONOUS
 from affiant_core.errors import WireupInvalid, WiringError, WiringFault
 from affiant_core.filters.extraction import ContextExtractionFilter, ContextExtractor
 from affiant_core.filters.failures import ErrorRule, ToolErrorFilter
@@ -79,6 +80,7 @@ class Affiant(AbstractContextManager["Affiant"]):
         self.result_ceiling = result_ceiling
         self._has_authorization = authorize is not None
         faults = self._walk(tools)
+        faults += self._authorization_faults()
         faults += _own_faults(result_ceiling, model_view, errors or {})
         try:
             self.gate: ReviewGate = ReviewGate(
@@ -110,6 +112,14 @@ class Affiant(AbstractContextManager["Affiant"]):
 
     def __enter__(self) -> Self:
         return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await ASYNCHRONOUS.offload(self.close)
 
     def close(self) -> None:
         """Close the Docket. The object is not used again."""
@@ -171,41 +181,54 @@ class Affiant(AbstractContextManager["Affiant"]):
             for name in self._uncovered
             if self.registry.find(name) is None
         ]
-        if not self._has_authorization:
-            faults += [
-                WiringFault(
-                    f"tool {descriptor.qualified_name!r}",
-                    "it writes, and nobody could ever approve it: there is no authorization port.",
-                    "Pass authorize=, a function of an AuthorizationRequest that returns True for a yes.",
-                )
-                for descriptor in self.registry
-                if descriptor.is_write
-            ]
+        faults += self._authorization_faults()
         if faults:
             raise WiringError(faults)
 
     def admit(
-        self, tool_name: str, context: object, *, plugin: str | None = None
+        self, tool_name: str, context: object, *, plugin: str | None = None, remedy: str = "Pass one explicitly."
     ) -> tuple[ToolDescriptor, TurnContext]:
         """Let a call in before any body runs, read or write: it has a context and its tool is declared (CV-2).
 
-        Raises ``WireupInvalid``, which a bridge lets through to the host: the turn fails closed (DECISIONS 12, 13).
+        ``remedy`` says how the framework passes a context. Raises ``WireupInvalid``, which a bridge lets through to the
+        host: the turn fails closed (DECISIONS 12, 13).
         """
-        turn = require_turn(context, f"a call of {tool_name!r}")
+        turn = require_turn(context, f"a call of {tool_name!r}", remedy)
         descriptor = self.registry.find(tool_name) if plugin is None else self.registry.find_exact(tool_name, plugin)
         if descriptor is None:
             raise WireupInvalid(f"the tool {tool_name!r} is not declared, so nobody can tell whether it writes.")
         return descriptor, turn
 
+    def _authorization_faults(self) -> list[WiringFault]:
+        if self._has_authorization:
+            return []
+        return [
+            WiringFault(
+                f"tool {descriptor.qualified_name!r}",
+                "it writes, and nobody could ever approve it: there is no authorization port.",
+                "Pass authorize=, a function of an AuthorizationRequest that returns True for a yes.",
+            )
+            for descriptor in self.registry
+            if descriptor.is_write
+        ]
+
     def _walk(self, tools: object) -> list[WiringFault]:
         faults: list[WiringFault] = []
         for target in tools if isinstance(tools, list | tuple) else (tools,):
             try:
-                if not self.registry.walk(target):
+                if isinstance(target, type):
+                    faults.append(_a_class(target))
+                elif not self.registry.walk(target):
                     faults.append(_without_tools(target))
             except WiringError as error:
                 faults += error.faults
         return faults
+
+
+def _a_class(target: type) -> WiringFault:
+    return WiringFault(
+        f"tools: {target.__name__}", "it is a class, and its methods need an object.", f"Pass {target.__name__}(...)."
+    )
 
 
 def _without_tools(target: object) -> WiringFault:

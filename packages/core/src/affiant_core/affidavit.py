@@ -104,6 +104,12 @@ class AffidavitField(WireModel):
         return self.provenance.current
 
     @property
+    def is_mutable(self) -> bool:
+        """Whether the field holds an object or an array, which somebody could change in place."""
+        held = (self.value, self.previous_value, *(self.allowed_values or ()))
+        return any(isinstance(value, dict | list) for value in held)
+
+    @property
     def holds_a_value(self) -> bool:
         """Whether there is a value: null and blank text are none, ``0``, ``false``, ``[]`` and ``{}`` are (GT-3)."""
         return self.value is not None and not (isinstance(self.value, str) and not self.value.strip())
@@ -199,6 +205,13 @@ class Affidavit(WireModel):
     def values(self) -> dict[str, Any]:
         """The sworn values by field name: what a host's executor writes."""
         return {field.name: field.value for field in self.fields}
+
+    def detached(self) -> Self:
+        """The same record with copies of the objects and arrays among its values; everything else is frozen."""
+        if not any(field.is_mutable for field in self.fields):
+            return self
+        fields = tuple(field.model_copy(deep=True) if field.is_mutable else field for field in self.fields)
+        return self.model_copy(update={"fields": fields})
 
     def with_fields(self, fields: Sequence[AffidavitField]) -> Self:
         """The same record over other fields, with all three confidence numbers computed again (AF-2)."""

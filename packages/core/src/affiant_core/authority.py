@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from affiant_core.context import Member, Principal, Service, person_behind
 from affiant_core.docket.model import DocketEntry, MemberAttestor, RelayedAttestor
 from affiant_core.provenance import RelayRef
+from affiant_core.values import spell
 
 Act: TypeAlias = Literal["approve", "reject", "report", "resubmit"]
 
@@ -20,12 +21,26 @@ class Approve:
     amendments: Mapping[str, object] | None = None
     reason: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.amendments is not None and not isinstance(self.amendments, Mapping):
+            raise TypeError("amendments is a mapping of field names to values; give a reason as reason=...")
+        _require_reason(self.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Reject:
     """Turn the write down. A reason is not demanded here; whoever shows the card should ask for one."""
 
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        _require_reason(self.reason)
+
+
+def _require_reason(reason: object) -> None:
+    if reason is not None and not isinstance(reason, str):
+        raise TypeError(f"a reason is text, not a {type(reason).__name__}.")
+    spell(reason, "reason")
 
 
 Decision: TypeAlias = Approve | Reject
@@ -53,10 +68,10 @@ def deny_all(_: AuthorizationRequest) -> bool:
 
 
 def four_eyes(authorize: Authorize) -> Authorize:
-    """``authorize``, and moreover nobody approves a row that their own turn filed."""
+    """``authorize``, and moreover nobody approves a row that their own turn filed, or that nobody is known to have."""
 
     def check(request: AuthorizationRequest) -> bool | Awaitable[bool]:
-        if request.act == "approve" and person_behind(request.principal) == request.entry.requested_by:
+        if request.act == "approve" and request.entry.requested_by in (None, person_behind(request.principal)):
             return False
         return authorize(request)
 

@@ -132,7 +132,8 @@ def _parts(hint: object) -> Iterator[object]:
 def argument_model(descriptor: ToolDescriptor) -> type[BaseModel]:
     """What the model may pass to a tool, as a pydantic model closed to unknown names.
 
-    Raises ``WiringError`` for a function that cannot be described so: ``*args``, ``**kwargs``, unreadable annotations.
+    Raises ``WiringError`` for a function that cannot be described so: ``*args``, ``**kwargs``, missing or unreadable
+    annotations.
     """
     function = _function_of(descriptor)
     hidden = turn_parameter(function)
@@ -141,13 +142,16 @@ def argument_model(descriptor: ToolDescriptor) -> type[BaseModel]:
     for name, parameter in inspect.signature(function).parameters.items():
         if name == hidden:
             continue
-        if any(map(_is_context, _parts(hints.get(name)))):
+        if name not in hints:
+            fault = f"its parameter {name!r} has no annotation, so a model cannot be told what to send."
+            raise _unbindable(descriptor, fault, "Annotate it; the turn as TurnContext.")
+        if any(map(_is_context, _parts(hints[name]))):
             fault = f"a model could fill in the context of its parameter {name!r}."
             raise _unbindable(descriptor, fault, "Take the turn in one parameter, annotated TurnContext.")
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise _unbindable(descriptor, f"its parameter {name!r} cannot be passed by name.", "Name each parameter.")
         default = ... if parameter.default is parameter.empty else parameter.default
-        members[name] = (hints.get(name, Any), Field(default))
+        members[name] = (hints[name], Field(default))
     try:
         return create_model(
             f"{descriptor.name}_arguments",
@@ -196,6 +200,10 @@ def bindable(affiant: Affiant) -> tuple[ToolDescriptor, ...]:
 
     Raises ``WiringError`` with every fault, those of the tools' signatures included.
     """
+    if not isinstance(affiant, Affiant):
+        raise TypeError(
+            f"a bridge binds an Affiant, not a {type(affiant).__name__}; wrap the tools in Affiant(tools=...)."
+        )
     faults: list[WiringFault] = []
     try:
         affiant.check()

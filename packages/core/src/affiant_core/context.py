@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 
 from affiant_core.errors import WireupInvalid
 from affiant_core.fabric import ContextFabric
-from affiant_core.values import to_instant, utc_now
+from affiant_core.values import has_lone_surrogate, to_instant, utc_now
 
 
 def _require_text(owner: str, **named: object) -> None:
     for name, value in named.items():
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value or has_lone_surrogate(value):
             raise ValueError(f"{owner}.{name} must be text that is not empty.")
 
 
@@ -60,9 +60,9 @@ Principal: TypeAlias = Member | Service
 
 
 def person_behind(principal: Principal) -> str:
-    """The identifier that a record names: the member, the member a relay asserts, else the service itself."""
-    if isinstance(principal, Service):
-        return principal.asserted_member or principal.id
+    """The identifier that a record names: the member, the one whose message a service relays, else the service."""
+    if isinstance(principal, Service) and principal.relay is not None and principal.asserted_member:
+        return principal.asserted_member
     return principal.id
 
 
@@ -78,6 +78,8 @@ class Turn:
     at: datetime = field(default_factory=utc_now)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.at, datetime):
+            raise TypeError("Turn.at must be a datetime with a time zone.")
         object.__setattr__(self, "at", to_instant(self.at, "Turn.at"))
 
 
@@ -103,7 +105,7 @@ class TurnContext(ActContext):
     identifiers.
     """
 
-    conversation_id: str = ""
+    conversation_id: str = field(kw_only=True)
     turn: Turn = field(default_factory=Turn)
     turn_number: int | None = None
     fabric: ContextFabric = field(default_factory=ContextFabric, compare=False, repr=False)
@@ -115,12 +117,12 @@ class TurnContext(ActContext):
             raise TypeError("TurnContext.turn must be a Turn.")
 
 
-def require_turn(context: object, where: str) -> TurnContext:
+def require_turn(context: object, where: str, remedy: str = "Pass one explicitly.") -> TurnContext:
     """``context`` as a ``TurnContext``. Raises ``WireupInvalid`` for anything else; nothing is repaired (CV-2)."""
     if isinstance(context, TurnContext):
         return context
     found = "nothing" if context is None else f"a {type(context).__name__}"
-    raise WireupInvalid(f"CV-2: {where} needs a TurnContext and was given {found}.")
+    raise WireupInvalid(f"CV-2: {where} needs a TurnContext and was given {found}. {remedy}")
 
 
 def require_act(context: object, where: str) -> ActContext:

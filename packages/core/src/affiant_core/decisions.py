@@ -17,7 +17,13 @@ from affiant_core.docket.model import (
     MultiPartyAttestor,
     RelayedAttestor,
 )
-from affiant_core.errors import ApproverAlreadyDecided, ApproverNotListed, DecisionNotAmendable, DecisionNotPending
+from affiant_core.errors import (
+    AmendmentRefused,
+    ApproverAlreadyDecided,
+    ApproverNotListed,
+    DecisionNotAmendable,
+    DecisionNotPending,
+)
 from affiant_core.values import JSON, spell
 from affiant_core.vocabulary import DecisionKind, ExecutionOutcome, ReviewStatus
 
@@ -28,7 +34,9 @@ def amendments_of(decision: Decision) -> dict[str, JSON] | None:
     """The amendments as JSON data; an empty map is none (DECISIONS 18.5)."""
     if isinstance(decision, Reject) or not decision.amendments:
         return None
-    return {str(name): spell(value, str(name)) for name, value in decision.amendments.items()}
+    if not all(isinstance(name, str) for name in decision.amendments):
+        raise AmendmentRefused("an amendment is named by its field, which is text.")
+    return {name: spell(value, name) for name, value in decision.amendments.items()}
 
 
 def require_open(row: DocketEntry) -> None:

@@ -33,6 +33,10 @@ class Driver(ABC):
         """As :meth:`call`, but a plain function that may wait for something never holds up an event loop."""
 
     @abstractmethod
+    async def store(self, function: Callable[[], T]) -> T:
+        """Call a store that may wait for a disk, without holding up an event loop or queueing behind tool bodies."""
+
+    @abstractmethod
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
         """Carry ``work`` through to its end even if the caller is cancelled, then let the cancellation go on."""
 
@@ -47,6 +51,11 @@ class _Asynchronous(Driver):
         from anyio import to_thread  # noqa: PLC0415  # imported when it is needed
 
         return await _settled(await to_thread.run_sync(functools.partial(function, *args, **kwargs)))
+
+    async def store(self, function: Callable[[], T]) -> T:
+        from affiant_core.event_loops import in_store_thread  # noqa: PLC0415  # asyncio is imported when it is needed
+
+        return await in_store_thread(function)
 
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
         from affiant_core.event_loops import finish  # noqa: PLC0415  # asyncio is imported when it is needed
@@ -65,6 +74,9 @@ class _Synchronous(Driver):
 
     async def offload(self, function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.call(function, *args, **kwargs)
+
+    async def store(self, function: Callable[[], T]) -> T:
+        return function()
 
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
         return await work
@@ -102,7 +114,13 @@ class BoundOperation(Generic[P, T]):
 
     def __init__(self, function: Callable[..., Coroutine[Any, Any, T]], owner: object) -> None:
         self.__wrapped__ = function
+        self.__doc__ = function.__doc__
         self._owner = owner
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(self.__wrapped__)
+        return signature.replace(parameters=list(signature.parameters.values())[2:])  # without owner and driver
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         """The operation as a coroutine, for an event loop."""

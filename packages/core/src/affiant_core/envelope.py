@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import BeforeValidator, ConfigDict, Field, SerializeAsAny, field_serializer
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SerializeAsAny, field_serializer
 
 from affiant_core.affidavit import Affidavit
 from affiant_core.errors import NotAnEnvelope, WireError
@@ -109,7 +110,7 @@ class ReadResult(ToolEnvelope):
     kind: Literal["read"] = "read"
     summary: Text
     markdown: Text
-    entities: tuple[EntityRef, ...] = ()
+    entities: Annotated[Sequence[EntityRef], AfterValidator(tuple)] = ()
     tool_name: Text = ""
     timestamp: Instant = Field(default_factory=utc_now)
 

@@ -8,16 +8,33 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
-from anyio import CancelScope
+from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 T = TypeVar("T")
+
+STORE_THREADS = 16
+"""How many calls of stores may wait for a disk at once, for each event loop."""
+
+
+_limiters: RunVar[CapacityLimiter] = RunVar("affiant_store_limiter")
+
+
+async def in_store_thread(function: Callable[[], T]) -> T:
+    """Run a store's call in a worker thread of the stores' own, so that busy tool bodies never hold up a decision."""
+    try:
+        limiter = _limiters.get()
+    except LookupError:
+        limiter = CapacityLimiter(STORE_THREADS)
+        _limiters.set(limiter)
+    return await to_thread.run_sync(function, limiter=limiter)
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:

@@ -85,7 +85,7 @@ def sworn_state(affidavit: Affidavit, now: datetime) -> Affidavit:
 
 
 def write_hash(affidavit: Affidavit) -> str:
-    """The canonical hash of what a record would write: its operation, its entity, each field's name and value.
+    """The canonical hash of what a record would change: its operation, its entity, each field's old and new value.
 
     Two calls never share their instants, and seldom their spans, so a replay is compared without them (DECISIONS 9).
     """
@@ -94,7 +94,7 @@ def write_hash(affidavit: Affidavit) -> str:
             "operationType": operation_shape(affidavit.operation_type),
             "entityType": affidavit.entity_type,
             "entityId": affidavit.entity_id,
-            "fields": [[field.name, field.value] for field in affidavit.fields],
+            "fields": [[field.name, field.previous_value, field.value] for field in affidavit.fields],
         }
     )
 

@@ -8,9 +8,10 @@ as ``gate.act.sync(...)``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from affiant_core.affidavit import Affidavit, hollow_or_empty, misshapen
@@ -46,9 +47,10 @@ from affiant_core.errors import (
     SubstanceRefused,
     WireupInvalid,
     WiringError,
+    WiringFault,
 )
 from affiant_core.filing import Proposal, build_row, write_hash
-from affiant_core.policy import Policy, PolicyChain, PolicyRequest, RiskScorer
+from affiant_core.policy import Policy, PolicyChain, PolicyRequest, RiskScorer, Ruling
 from affiant_core.telemetry import Telemetry
 from affiant_core.values import JSON, to_instant, utc_now
 from affiant_core.vocabulary import (
@@ -106,6 +108,8 @@ class ReviewGate:
         clock: Clock = utc_now,
         telemetry: Telemetry | None = None,
     ) -> None:
+        if not isinstance(policies, Iterable):
+            raise WiringError([WiringFault("policies", "it is one thing and not a list.", "Pass policies=[...].")])
         policies, uncovered = tuple(policies), dict(uncovered or {})  # read once: the caller's may be one-way or change
         faults = gate_faults(docket, authorize, policies, default_ttl, risk_scorer, uncovered)
         if faults:
@@ -153,19 +157,31 @@ class ReviewGate:
         for arguments that are not JSON, ``DocketError`` when the store fails; nothing is filed then.
         """
         turn = require_turn(context, "ReviewGate.file")
+        for name, given in (("tool_name", tool_name), ("entry_id", entry_id)):
+            if (not isinstance(given, str) or not given) and (name == "tool_name" or given is not None):
+                raise TypeError(f"{name} is text that is not empty, and not a {type(given).__name__}.")
         if not isinstance(affidavit, Affidavit):
             raise WireupInvalid(f"{tool_name}: the gate files an Affidavit, not a {type(affidavit).__name__}.")
         proposal = Proposal(tool_name, affidavit, turn.conversation_id, arguments, operation, entry_id)
-        return await driver.shield(self._file(driver, proposal, turn))
+        return await self._file(driver, proposal, turn)
 
     async def _file(self, driver: Driver, proposal: Proposal, context: ActContext) -> Filing:
+        # A copy, so that what was judged is what is filed, whatever the caller does with the record meanwhile.
+        proposal = replace(proposal, affidavit=proposal.affidavit.detached())
         self._require_substance(proposal)
         entry_id = proposal.identity(context.tenant_id)
         existing = await self._store(driver, self._docket.get, context.tenant_id, entry_id)
         if existing is not None:
             return await self._replay(driver, existing, proposal, self.now())
-        request = PolicyRequest(proposal.tool_name, proposal.affidavit, context)
+        # Policies get a copy, and may take their time: they can neither change the record nor hold up a cancellation.
+        request = PolicyRequest(proposal.tool_name, proposal.affidavit.detached(), context)
         ruling = await self._policies.rule(driver, request, self.now())
+        return await driver.shield(self._commit(driver, proposal, context, ruling, entry_id))
+
+    async def _commit(
+        self, driver: Driver, proposal: Proposal, context: ActContext, ruling: Ruling, entry_id: str
+    ) -> Filing:
+        """Write the row and tell of it, whole, whatever becomes of the caller (DECISIONS 14)."""
         now = self.now()  # after the policies: how long they take is not taken from the reviewer (GT-4)
         category = self._uncovered.get(proposal.tool_name)
         row = build_row(proposal, context, ruling, entry_id=entry_id, now=now, category=category)
@@ -205,14 +221,13 @@ class ReviewGate:
         """Answer a proposal with the row that has its identity: no policy runs, the deadline stays (GT-4)."""
         row = stored.as_read(now)
         self._announcer.filed(row, created=False)
-        # A host's own row id may be used by two tools; a derived one holds the tool's name.
-        differs = stored.tool_name != proposal.tool_name or (
-            write_hash(stored.affidavit) != write_hash(proposal.affidavit)
-        )
+        # A host's own row id may be used twice; a derived one holds the tool's name and the conversation.
+        same_origin = (stored.tool_name, stored.conversation_id) == (proposal.tool_name, proposal.conversation_id)
+        differs = not same_origin or write_hash(stored.affidavit) != write_hash(proposal.affidavit)
         if differs:
             log.warning(
                 "%s proposed another write under the identity of row %s, which stays as it is; "
-                "the new proposal was not filed (DECISIONS 9)",
+                "the new proposal was not filed",
                 proposal.tool_name,
                 row.entry_id,
             )
@@ -267,7 +282,12 @@ class ReviewGate:
         if row.requirement.kind is ReviewRequirement.MULTI_PARTY:
             return await self._decide_among_many(driver, row, decision, person, principal, now)
         changes = decided_by_one(row, decision, amendments, person, principal, now)
-        return await self._transition(driver, row, Transition(TransitionGuard.UNDECIDED, now, changes))
+        change = Transition(TransitionGuard.UNDECIDED, now, changes, clock=self.now)
+        decided = await self._transition(driver, row, change)
+        if decided is None:  # the deadline passed while the store was busy
+            kept = await self._keep_late_amendments(driver, row, amendments, principal, self.now())
+            raise DecisionExpired("DK-1: the deadline has passed.", amendments_preserved=kept)
+        return decided
 
     async def _keep_late_amendments(
         self,
@@ -303,6 +323,7 @@ class ReviewGate:
                 now,
                 {"approvals": approvals, **folded_by(row, approvals, now)},
                 expected_approvals=len(row.approvals or ()),
+                clock=self.now,
             )
             applied = await self._store(driver, self._docket.transition, row.tenant_id, row.entry_id, change)
             if applied.entry is None:
@@ -313,6 +334,8 @@ class ReviewGate:
                 return applied.entry
             # Another approver was first: look at what they wrote, with every check, and try on top of it.
             row = applied.entry
+            if row.as_read(self.now()).status is ReviewStatus.EXPIRED:
+                raise DecisionExpired("DK-1: the deadline has passed.", amendments_preserved=False)
             if row.status is not ReviewStatus.PENDING:
                 break
         raise DecisionLostRace("DK-1: another decision was first.", status=row.status.value)
@@ -335,9 +358,9 @@ class ReviewGate:
         ``approved``. Raises ``DecisionUnauthorized``, ``EntryNotFound``, ``DecisionNotPending`` for a row that is not
         approved, ``ExecutionAlreadyRecorded`` for a second report, ``TypeError`` for a detail that is no such object.
         """
-        reported = ExecutionOutcome(outcome)
-        if reported is ExecutionOutcome.UNEXECUTED:
+        if outcome not in (ExecutionOutcome.EXECUTED, ExecutionOutcome.FAILED):
             raise ValueError("an execution report says 'executed' or 'failed'.")
+        reported = ExecutionOutcome(outcome)
         written = execution_detail_of(detail)
         principal = self._require_principal(context, "ReviewGate.report", "mark-executed", entry_id)
         row = await self._load(driver, entry_id, context, principal, "report", "mark-executed")
@@ -377,7 +400,10 @@ class ReviewGate:
             raise DecisionNotPending(f"DK-1: the row is {status.value}, not pending.", status=status.value)
         record = DecisionRecord(kind=DecisionKind.WITHDRAW, reason=reason, at=now, by=person_behind(principal))
         changes = {"status": ReviewStatus.WITHDRAWN, "decision": record, "decided_at": now}
-        return await self._transition(driver, row, Transition(TransitionGuard.OPEN, now, changes))
+        withdrawn = await self._transition(driver, row, Transition(TransitionGuard.OPEN, now, changes, clock=self.now))
+        if withdrawn is None:
+            raise DecisionExpired("DK-1: the deadline has passed.", amendments_preserved=False)
+        return withdrawn
 
     @operation
     async def resubmit(self, driver: Driver, entry_id: str, context: ActContext) -> Filing:
@@ -396,6 +422,15 @@ class ReviewGate:
         return await driver.shield(self._resubmit(driver, row, context, now))
 
     async def _resubmit(self, driver: Driver, row: DocketEntry, context: ActContext, now: datetime) -> Filing:
+        if row.status is ReviewStatus.PENDING:
+            # Written down first: from here on nobody's clock lets the old row be decided beside its successor.
+            expiry = Transition(
+                TransitionGuard.DUE, now, {"status": ReviewStatus.EXPIRED, "decided_at": row.expires_at}
+            )
+            settled = await self._store(driver, self._docket.transition, row.tenant_id, row.entry_id, expiry)
+            if settled.entry is None or settled.entry.status is not ReviewStatus.EXPIRED:
+                raise DecisionLostRace("DK-1: another act was first.")
+            row = settled.entry
         late = row.preserved_amendments
         record = _with_presentation(row).model_copy(update={"created_at": now})
         if late is not None:
@@ -420,7 +455,7 @@ class ReviewGate:
     @operation
     async def get(self, driver: Driver, entry_id: str, *, tenant_id: str) -> DocketEntry:
         """The row as it reads now, its deadline applied. Raises ``EntryNotFound``."""
-        row = await self._store(driver, self._docket.get, tenant_id, entry_id)
+        row = await self._store(driver, self._docket.get, tenant_id, _id(entry_id))
         if row is None:
             raise EntryNotFound("AZ-2: this tenant has no such row.")
         return row.as_read(self.now())
@@ -437,8 +472,11 @@ class ReviewGate:
         cursor: str | None = None,
     ) -> Page:
         """One page of one tenant's listing, in filing order. Raises ``CursorInvalid`` for a foreign cursor (DK-3)."""
+        if listing not in tuple(Listing):
+            raise ValueError(f"there is no listing {listing!r}; there are {', '.join(Listing)}.")
         scope = Scope(_tenant(tenant_id), conversation_id)
-        return await self._store(driver, self._docket.page, listing, scope, limit=limit, cursor=cursor, now=self.now())
+        chosen = Listing(listing)
+        return await self._store(driver, self._docket.page, chosen, scope, limit=limit, cursor=cursor, now=self.now())
 
     @operation
     async def rehydrate(
@@ -514,7 +552,7 @@ class ReviewGate:
     async def _find(
         self, driver: Driver, entry_id: str, context: ActContext, principal: Principal, path: str
     ) -> DocketEntry:
-        row = await self._store(driver, self._docket.get, context.tenant_id, entry_id)
+        row = await self._store(driver, self._docket.get, context.tenant_id, _id(entry_id))
         if row is not None:
             return row
         if await self._store(driver, self._docket.belongs_elsewhere, context.tenant_id, entry_id):
@@ -526,28 +564,36 @@ class ReviewGate:
     ) -> DocketEntry:
         row = await self._find(driver, entry_id, context, principal, path)
         try:
-            request = AuthorizationRequest(act, principal, row.as_read(self.now()))
+            request = AuthorizationRequest(act, principal, row.as_read(self.now()).detached())
             answer: object = await driver.call(self._authorize, request)
         except Exception:
             log.exception("The authorization port raised for row %s; that is a no", entry_id)
             answer = False
         if answer is True:
             return row
+        if answer is not False:
+            log.warning("The authorization port answered with a %s; only True is a yes", type(answer).__name__)
         self._announcer.unauthorized(entry_id, row.conversation_id, "not-authorized", principal, path)
         raise DecisionUnauthorized("AZ-2: the host does not allow this principal to do this.")
 
-    async def _transition(self, driver: Driver, row: DocketEntry, change: Transition) -> DocketEntry:
+    async def _transition(self, driver: Driver, row: DocketEntry, change: Transition) -> DocketEntry | None:
+        """The row after a guarded change, told of; ``None`` when its deadline passed before the store could write."""
+        return await driver.shield(self._change(driver, row, change))
+
+    async def _change(self, driver: Driver, row: DocketEntry, change: Transition) -> DocketEntry | None:
         applied = await self._store(driver, self._docket.transition, row.tenant_id, row.entry_id, change)
         if applied.entry is None:
             raise EntryNotFound("AZ-2: this tenant has no such row.")
-        if not applied.applied:
-            raise DecisionLostRace("DK-1: another act was first.", status=applied.entry.status.value)
-        self._announcer.transition(row.status, applied.entry)
-        return applied.entry
+        if applied.applied:
+            self._announcer.transition(row.status, applied.entry)
+            return applied.entry
+        if applied.entry.as_read(self.now()).status is ReviewStatus.EXPIRED:
+            return None
+        raise DecisionLostRace("DK-1: another act was first.", status=applied.entry.status.value)
 
     async def _store(self, driver: Driver, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         if self._docket.blocking:
-            return await driver.offload(function, *args, **kwargs)
+            return await driver.store(partial(function, *args, **kwargs))
         return function(*args, **kwargs)
 
 
@@ -578,6 +624,12 @@ def _rehydration_cursor(cursor: str | None) -> tuple[Listing, str | None]:
     if not dot or name not in (Listing.PENDING, Listing.APPROVED_UNEXECUTED):
         raise CursorInvalid("the page cursor belongs to another listing; start again without one.")
     return Listing(name), inner or None
+
+
+def _id(entry_id: str) -> str:
+    if not isinstance(entry_id, str):
+        raise TypeError(f"a row is named by its id, which is text, not by a {type(entry_id).__name__}.")
+    return entry_id
 
 
 def _tenant(tenant_id: str) -> str:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
 from math import isfinite, isnan
 from typing import ClassVar, Protocol, TypeAlias, cast
 
@@ -127,12 +128,12 @@ class _MatchingPolicy:
 
     async def evaluate(self, request: PolicyRequest) -> Verdict | None:
         answer = self.when(request)
-        matched = answer if isinstance(answer, bool) else await answer
+        matched: object = await cast(Awaitable[object], answer) if isawaitable(answer) else answer
         if matched is True:
             return self._verdict()
         if matched is False:
             return None
-        raise TypeError("when() must return True or False.")
+        raise TypeError(f"when() must return True or False, not a {type(matched).__name__}.")
 
     def _verdict(self) -> Verdict:
         raise NotImplementedError
@@ -267,7 +268,11 @@ class PolicyChain:
         self, driver: Driver, policy: Policy, verdict: Verdict, request: PolicyRequest, ttl: timedelta
     ) -> Ruling:
         affidavit = request.affidavit
-        empty = tuple(item.name for item in affidavit.fields if item.is_mandatory and item.tag.is_empty)
+        empty = tuple(
+            item.name
+            for item in affidavit.fields
+            if item.is_mandatory and (item.tag.is_empty or not item.holds_a_value)
+        )
         if empty:
             reason = f"GT-5: a Standing Order does not fire while mandatory fields are empty: {', '.join(empty)}."
             return self._degrade(

@@ -358,7 +358,8 @@ def _walk_type(target: object, plugin: str | None) -> tuple[list[ToolDescriptor]
             continue
         by_function[function] = name
         method = member if isinstance(target, type) else getattr(target, name)
-        found.append(_describe(method, name, plugin or owner, _nearest_mark(kind, name)))
+        descriptor = _describe(method, name, plugin or owner, _nearest_mark(kind, name))
+        found.append(replace(descriptor, function=None) if isinstance(target, type) else descriptor)
     return found, faults
 
 

@@ -123,11 +123,10 @@ class Telemetry:
             if name not in known:
                 raise KeyError(f"{key} has no attribute {name}")
         told = {name: value for name, value in attributes.items() if value is not None}
-        self._to_span(key, told)
-        for listener in self._listeners:
+        for listener in (self._to_span, *self._listeners):
             try:
                 listener(key, told)
-            except Exception:  # a listener is the host's; telling it must not change what is told
+            except Exception:  # spans and listeners are the host's; telling them must not change what is told
                 log.exception("A telemetry listener failed on %s", key)
 
     @staticmethod

@@ -34,7 +34,15 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from affiant_core.errors import ValueRefused, WireError
-from affiant_core.values import JSON, format_instant, has_lone_surrogate, parse_instant, spell, to_instant
+from affiant_core.values import (
+    JSON,
+    MAX_SAFE_INTEGER,
+    format_instant,
+    has_lone_surrogate,
+    parse_instant,
+    spell,
+    to_instant,
+)
 
 PROTOCOL_VERSION = "0.5.0"
 """The ``protocolVersion`` written on every record (RULES, protocolVersion by tag)."""
@@ -300,8 +308,8 @@ Text = Annotated[StrictStr, AfterValidator(_well_formed)]
 Identifier = Annotated[StrictStr, Field(min_length=1), AfterValidator(_well_formed)]
 ProtocolVersion = Annotated[StrictStr, AfterValidator(_our_major_version)]
 Flag = StrictBool
-Count = Annotated[StrictInt, Field(ge=0)]
-TurnNumber = StrictInt
+Count = Annotated[StrictInt, Field(ge=0, le=MAX_SAFE_INTEGER)]
+TurnNumber = Annotated[StrictInt, Field(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
 Number = Annotated[float, BeforeValidator(_plain_float)]
 Instant = Annotated[datetime, BeforeValidator(_instant), PlainSerializer(format_instant, return_type=str)]
 JsonValue = Annotated[Any, BeforeValidator(_json)]

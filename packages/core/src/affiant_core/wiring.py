@@ -8,7 +8,7 @@ from affiant_core.docket.store import DocketStore
 from affiant_core.errors import WiringFault
 from affiant_core.policy import Policy, RiskScorer, ttl_fault
 from affiant_core.values import utc_now
-from affiant_core.vocabulary import CoverageCategory
+from affiant_core.vocabulary import CoverageCategory, ProvenanceSource
 
 _TTL_REMEDY = "Pass a timedelta such as timedelta(minutes=30)."
 
@@ -72,6 +72,15 @@ def _policy_faults(policies: Sequence[Policy], risk_scorer: RiskScorer | None) -
         fault = None if policy.default_ttl is None else ttl_fault(policy.default_ttl, utc_now())
         if fault:
             faults.append(WiringFault(f"policy {policy.id!r}: default_ttl", f"{fault}.", _TTL_REMEDY))
+    sources = set(ProvenanceSource)
+    faults.extend(
+        WiringFault(
+            f"policy {policy.id!r}: declared_inputs", f"{named!r} is no source.", "Give ProvenanceSource members."
+        )
+        for policy in usable
+        for named in policy.declared_inputs
+        if named not in sources
+    )
     identifiers = [policy.id for policy in usable]
     faults.extend(
         WiringFault(f"policy {twice!r}", "two policies share this id.", "Give each policy an id of its own.")

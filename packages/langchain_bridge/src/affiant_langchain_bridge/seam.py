@@ -66,7 +66,7 @@ class _Call:
             context = seam.turn_of(options.get("config"))
         except Exception as error:
             raise WireupInvalid(f"CV-2: turn_of raised a {type(error).__name__}, so the call has no turn.") from error
-        descriptor, turn = seam.affiant.admit(tool.name, context)
+        descriptor, turn = seam.affiant.admit(tool.name, context, remedy=_REMEDY)
         self.seam, self.tool, self.parameters = seam, tool, parameters
         self.tool_call_id: str | None = options.get("tool_call_id")
         self.has_artifact = tool.response_format == "content_and_artifact"
@@ -172,6 +172,8 @@ class _Call:
         self.invocation.result = shared.invalid_arguments(self.tool.name, places)
         return self._close()
 
+
+_REMEDY = f'Pass it in the config: tool.invoke(..., {{"configurable": {{"{TURN_KEY}": turn}}}}).'
 
 _CALL: ContextVar[_Call | None] = ContextVar("affiant_langchain_call", default=None)
 

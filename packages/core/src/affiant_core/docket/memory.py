@@ -28,7 +28,10 @@ from affiant_core.vocabulary import ExecutionOutcome, ReviewStatus
 
 
 class InMemoryDocketStore:
-    """Rows in a dictionary under one lock. Keeps the whole store contract except durability."""
+    """Rows in a dictionary under one lock. Keeps the whole store contract except durability.
+
+    What is filed is copied in and what is read is copied out, so that no caller can change a stored row.
+    """
 
     blocking = False
 
@@ -43,14 +46,15 @@ class InMemoryDocketStore:
         with self._lock:
             existing = self._rows.get(key)
             if existing is not None:
-                return Filed(existing, created=False)
-            self._rows[key] = entry
+                return Filed(existing.detached(), created=False)
+            self._rows[key] = entry.detached()
             self._positions.append(key)
             return Filed(entry, created=True)
 
     def get(self, tenant_id: str, entry_id: str) -> DocketEntry | None:
         with self._lock:
-            return self._rows.get((tenant_id, entry_id))
+            row = self._rows.get((tenant_id, entry_id))
+        return None if row is None else row.detached()
 
     def belongs_elsewhere(self, tenant_id: str, entry_id: str) -> bool:
         with self._lock:
@@ -91,11 +95,11 @@ class InMemoryDocketStore:
                 return Applied(applied=False, entry=None)
             read = row.as_read(now)
             if read.status is not ReviewStatus.EXPIRED or row.lineage.superseded_by is not None:
-                return Applied(applied=False, entry=row)
+                return Applied(applied=False, entry=row.detached())
             lineage = Lineage(supersedes=row.lineage.supersedes, superseded_by=superseded_by)
             changed = read.model_copy(update={"lineage": lineage})
             self._rows[(tenant_id, entry_id)] = changed
-            return Applied(applied=True, entry=changed)
+            return Applied(applied=True, entry=changed.detached())
 
     def page(self, listing: Listing, scope: Scope, *, limit: int, cursor: str | None, now: datetime) -> Page:
         require_limit(limit)
@@ -110,7 +114,7 @@ class InMemoryDocketStore:
                     continue
                 if len(found) == limit:
                     return Page(tuple(found), write_cursor(listing, scope, last))
-                found.append(row)
+                found.append(row.detached())
                 last = position
         return Page(tuple(found), None)
 
@@ -128,7 +132,7 @@ class InMemoryDocketStore:
             moved = [row.as_read(now) for row in due[:limit]]
             for row in moved:
                 self._rows[(row.tenant_id, row.entry_id)] = row
-        return Sweep(tuple(moved), more=len(due) > limit)
+        return Sweep(tuple(row.detached() for row in moved), more=len(due) > limit)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -139,10 +143,10 @@ class InMemoryDocketStore:
         with self._lock:
             row = self._rows.get((tenant_id, entry_id))
             if row is None or not guard(row):
-                return Applied(applied=False, entry=row)
-            changed = row.model_copy(update=dict(changes))
+                return Applied(applied=False, entry=None if row is None else row.detached())
+            changed = row.model_copy(update=dict(changes)).detached()
             self._rows[(tenant_id, entry_id)] = changed
-            return Applied(applied=True, entry=changed)
+            return Applied(applied=True, entry=changed.detached())
 
 
 def holds(change: Transition, row: DocketEntry) -> bool:
@@ -151,7 +155,7 @@ def holds(change: Transition, row: DocketEntry) -> bool:
         return False
     if change.expected_approvals is not None and len(row.approvals or ()) != change.expected_approvals:
         return False
-    due = row.has_reached_deadline(change.now)
+    due = row.has_reached_deadline(change.instant())
     match change.guard:
         case TransitionGuard.UNDECIDED:
             return not due and row.blocked is None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import datetime, timedelta
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, StrictInt
 
@@ -230,6 +231,18 @@ class DocketEntry(WireModel):
     def canonical_hash(self) -> str:
         """The hash of the accepted state: the host's idempotency key for the write (SR-1)."""
         return self.accepted.canonical_hash()
+
+    def detached(self) -> DocketEntry:
+        """The same row with copies of whatever in it could be changed; the records themselves are frozen."""
+        own: dict[str, Any] = {"affidavit": self.affidavit.detached()}
+        if self.amended_affidavit is not None:
+            own["amended_affidavit"] = self.amended_affidavit.detached()
+        for name in ("amendments", "preserved_amendments", "execution_detail"):
+            if (held := getattr(self, name)) is not None:
+                own[name] = deepcopy(held)
+        if self.presentation.hints or self.presentation.prior_amendments is not None:
+            own["presentation"] = deepcopy(self.presentation)
+        return self.model_copy(update=own)
 
     def has_reached_deadline(self, now: datetime) -> bool:
         """Whether ``now`` is at or after the deadline; the boundary belongs to the deadline (DK-1)."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from affiant_core.affidavit import Affidavit, AffidavitField
+from affiant_core.affidavit import Affidavit
 from affiant_core.docket.model import (
     Approval,
     Attestation,
@@ -149,17 +149,12 @@ def _reads_back_as_it_is(record: WireModel) -> bool:
 def _own(record: WireModel) -> WireModel:
     """``record``, with copies of whatever in it could be changed. The records themselves are frozen."""
     match record:
-        case Affidavit() if any(map(_is_mutable, record.fields)):
-            fields = tuple(field.model_copy(deep=True) if _is_mutable(field) else field for field in record.fields)
-            return record.model_copy(update={"fields": fields})
+        case Affidavit():
+            return record.detached()
         case Presentation() if record.hints or record.prior_amendments is not None:
             return record.model_copy(deep=True)
         case _:
             return record
-
-
-def _is_mutable(field: AffidavitField) -> bool:
-    return isinstance(field.value, dict | list) or isinstance(field.previous_value, dict | list)
 
 
 # --- one column ----------------------------------------------------------------------------------------------------

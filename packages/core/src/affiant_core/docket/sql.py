@@ -7,7 +7,7 @@ whatever is true of SQLite alone in ``sqlite``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Self
@@ -107,7 +107,10 @@ class SqlDocketStore:
         """Move a pending row in one guarded write (DK-1)."""
         columns = self._codec.written(change.changes)
         statement = statements.transition(change.guard, frozenset(columns), change.expected_approvals is not None)
-        guard = {"at_now": to_milliseconds(change.now), "at_approvals": change.expected_approvals}
+
+        def guard() -> dict[str, Any]:  # once the write lock is held, for which a caller may have waited long
+            return {"at_now": to_milliseconds(change.instant()), "at_approvals": change.expected_approvals}
+
         return self._change(statement, tenant_id, entry_id, columns, guard)
 
     def preserve_amendments(
@@ -115,7 +118,7 @@ class SqlDocketStore:
     ) -> Applied:
         """Keep a late decision's amendments on a row that reads expired and has none yet (DK-1)."""
         columns = self._codec.written({"preserved_amendments": preserved})
-        return self._change(statements.PRESERVE, tenant_id, entry_id, columns, {"at_now": to_milliseconds(now)})
+        return self._change(statements.PRESERVE, tenant_id, entry_id, columns, lambda: {"at_now": to_milliseconds(now)})
 
     def record_execution(
         self, tenant_id: str, entry_id: str, outcome: ExecutionOutcome, detail: Mapping[str, Any] | None
@@ -123,12 +126,14 @@ class SqlDocketStore:
         """Write ``executed`` or ``failed`` on an approved, attested, unexecuted row; once (DK-1)."""
         spelled = None if detail is None else spell(detail, "execution_detail")
         columns = self._codec.written({"execution": outcome, "execution_detail": spelled})
-        return self._change(statements.REPORT, tenant_id, entry_id, columns, {})
+        return self._change(statements.REPORT, tenant_id, entry_id, columns, dict)
 
     def record_supersession(self, tenant_id: str, entry_id: str, superseded_by: str, now: datetime) -> Applied:
         """Name the successor of a row that reads expired and has none yet; also persists the expiry (DK-1)."""
         columns = {"superseded_by": superseded_by}
-        return self._change(statements.SUPERSEDE, tenant_id, entry_id, columns, {"at_now": to_milliseconds(now)})
+        return self._change(
+            statements.SUPERSEDE, tenant_id, entry_id, columns, lambda: {"at_now": to_milliseconds(now)}
+        )
 
     def page(self, listing: Listing, scope: Scope, *, limit: int, cursor: str | None, now: datetime) -> Page:
         """One page of a listing, in filing order, each row as it reads at ``now`` (DK-3, DK-5)."""
@@ -164,11 +169,11 @@ class SqlDocketStore:
         tenant_id: str,
         entry_id: str,
         columns: Mapping[str, Any],
-        guard: Mapping[str, Any],
+        guard: Callable[[], Mapping[str, Any]],
     ) -> Applied:
         key = _key(tenant_id, entry_id)
         with self._writing() as cursor:
-            applied = self._run(cursor, statement, {**parameters_for(columns), **guard, **key}).rowcount == 1
+            applied = self._run(cursor, statement, {**parameters_for(columns), **guard(), **key}).rowcount == 1
             return Applied(applied, self._row(cursor, key))
 
     def _row(self, cursor: Any, key: Mapping[str, Any]) -> DocketEntry | None:

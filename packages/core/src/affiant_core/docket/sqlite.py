@@ -41,7 +41,7 @@ class SqliteFile:
         self.path = path
         self._busy_timeout = busy_timeout
         self._synchronous = synchronous
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()
         self._idle: deque[Any] = deque()  # its methods are atomic
         self._file: tuple[int, int] | None = None
         self._closed = False
@@ -71,12 +71,14 @@ class SqliteFile:
     @contextmanager
     def write_turn(self) -> Generator[None]:
         """Wait until no other thread of this process writes. Raises ``DocketUnavailable`` after the busy timeout."""
-        if not self._turn.acquire(timeout=min(self._busy_timeout, threading.TIMEOUT_MAX)):
-            raise DocketUnavailable(self._locked())
         try:
+            if not self._turn.acquire(timeout=min(self._busy_timeout, threading.TIMEOUT_MAX)):
+                raise DocketUnavailable(self._locked())
             yield
         finally:
-            self._turn.release()
+            # An interrupt may come right after the lock was taken and before anything could note it.
+            if self._turn._is_owned():  # type: ignore[attr-defined]  # as Condition asks
+                self._turn.release()
 
     @property
     def dialect(self) -> Dialect:
@@ -267,7 +269,7 @@ def _before_fork() -> None:
 
 def _after_fork_in_child() -> None:
     for file in list(_OPEN_FILES):
-        file._turn = threading.Lock()  # pyright: ignore[reportPrivateUsage]  # another thread may have held the copy
+        file._turn = threading.RLock()  # pyright: ignore[reportPrivateUsage]  # another thread may have held the copy
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,7 +8,7 @@ says so in ``blocking``, and asynchronous callers then reach it through a worker
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -70,8 +70,14 @@ class Transition:
     guard: TransitionGuard
     now: datetime
     changes: Mapping[str, Any]
+    clock: Callable[[], datetime] | None = None
+    """Asked by the store once it may write, which can be long after ``now``; the guard holds at the later one."""
     expected_approvals: int | None = None
     """For a ``MultiParty`` row: how many approvals the caller has seen; another count means the guard does not hold."""
+
+    def instant(self) -> datetime:
+        """The instant at which the guard must hold. A store asks once it may write."""
+        return self.now if self.clock is None else max(self.now, self.clock())
 
     def __post_init__(self) -> None:
         if not self.changes or not self.changes.keys() <= _CHANGEABLE:

@@ -15,7 +15,7 @@ from affiant_core.filters.failures import Propagates, keep_result, log_failure
 from affiant_core.gate import Filing, ReviewGate
 from affiant_core.pipeline import CallNext, ToolInvocation
 from affiant_core.receipt import receipt_for
-from affiant_core.vocabulary import ReviewStatus
+from affiant_core.vocabulary import ReviewStatus, operation_shape
 from affiant_core.wire import read
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -96,7 +96,14 @@ class ReviewGateFilter:
         envelope = invocation.envelope()
         if isinstance(envelope, WriteProposal):
             await self._file(invocation, envelope)
+        elif invocation.is_declared_write and isinstance(envelope, ToolError):
+            invocation.result = envelope  # and nothing that came beside it
         elif invocation.is_declared_write and not isinstance(envelope, ToolError) and not invocation.failed:
+            log.warning(
+                "Tool %s is declared to write and returned a %s instead of a WriteProposal; nothing was filed",
+                invocation.qualified_name,
+                type(invocation.result if envelope is None else envelope).__name__,
+            )
             self._refuse(
                 invocation,
                 invocation.qualified_name,
@@ -106,7 +113,7 @@ class ReviewGateFilter:
             )
 
     async def _file(self, invocation: ToolInvocation, proposal: WriteProposal) -> None:
-        name = proposal.tool_name or invocation.tool_name
+        name = self._name_for(invocation, proposal)
         if invocation.arguments:
             # What the seam carried replaces the proposal's own; an empty map is none (seed; DECISIONS 9).
             proposal = proposal.model_copy(update={"arguments": invocation.arguments})
@@ -114,6 +121,7 @@ class ReviewGateFilter:
             context = await invocation.driver.call(self._provider.review_context, proposal, invocation.turn)
             if context is None:
                 raise WireupInvalid("the host found no identity to file the proposal under.")
+            _compare_with_declaration(invocation, context.affidavit)
             filing = await self._gate.file.under(
                 invocation.driver,
                 context.affidavit,
@@ -132,6 +140,17 @@ class ReviewGateFilter:
             await self._failed(invocation, name, error)
         else:
             self._hand_back(invocation, proposal, context, filing)
+
+    @staticmethod
+    def _name_for(invocation: ToolInvocation, proposal: WriteProposal) -> str:
+        """The name that a row is filed under. A declared tool cannot borrow another's, nor its policies (CV-4)."""
+        named = proposal.tool_name or invocation.tool_name
+        if invocation.descriptor is None or named == invocation.tool_name:
+            return named
+        log.warning(
+            "Tool %s returned a proposal in the name of %r; it is filed under its own", invocation.qualified_name, named
+        )
+        return invocation.tool_name
 
     def _hand_back(
         self, invocation: ToolInvocation, proposal: WriteProposal, context: ReviewContext, filing: Filing
@@ -159,3 +178,20 @@ class ReviewGateFilter:
             {"tool_error.code": FILING_FAILED, "exception.type": type(error).__name__, "correlation.id": reference},
         )
         await self._gate.notify_failure(invocation.driver, message, invocation.turn.conversation_id)
+
+
+def _compare_with_declaration(invocation: ToolInvocation, record: Affidavit) -> None:
+    """Tell the host's log when a record is not what its tool was declared to write. The record counts."""
+    declared = invocation.descriptor
+    if declared is None or not declared.is_write or not isinstance(record, Affidavit):
+        return
+    shapes = operation_shape(declared.operation), operation_shape(record.operation_type)
+    if shapes[0] != shapes[1] or declared.entity_type not in (None, record.entity_type):
+        log.warning(
+            "Tool %s is declared as %s of %s and proposed %s of %s; the proposal counts",
+            invocation.qualified_name,
+            declared.operation,
+            declared.entity_type,
+            record.operation_type,
+            record.entity_type,
+        )
