@@ -88,7 +88,11 @@ def test_four_eyes_is_about_approving(what):
 def test_four_eyes_asks_the_host_about_everybody_else(port):
     """C12, AZ-2: four eyes only takes away; for anybody but the requester the host's own port decides."""
     assert four_eyes(port)(asked(member("ana"))) is port(None)
-    assert four_eyes(port)(asked(member("ana"), requested_by=None)) is port(None)
+
+
+def test_four_eyes_needs_to_know_whose_row_it_is():
+    """C12: a row that nobody is known to have asked for might be the approver's own, so nobody approves it."""
+    assert four_eyes(yes)(asked(member("ana"), requested_by=None)) is False
 
 
 def test_four_eyes_over_an_asynchronous_port():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated, Literal, NewType, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, Optional
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError
@@ -249,7 +249,7 @@ def test_a_signature_may_use_every_plain_type():
         old: Optional[str] = None,  # noqa: UP045  # the older spelling is as good
         colours: Sequence[Colour] = (Colour.RED,),
         short: Annotated[str, Field(max_length=3, description="At most three letters.")] = "abc",
-        anything=7,
+        anything: Any = 7,
     ): ...
 
     document = schema(tool)

@@ -56,7 +56,6 @@ def test_the_person_behind(principal, person):
         lambda: ActContext("", ANA),
         lambda: ActContext(None, ANA),
         lambda: ActContext("tenant-a", ANA, channel=""),
-        lambda: TurnContext("tenant-a", ANA),
         lambda: TurnContext("tenant-a", ANA, conversation_id=""),
         lambda: TurnContext("", ANA, conversation_id="conv-1"),
     ],

@@ -669,7 +669,8 @@ def test_losing_the_race_against_a_sweep():
     rival.clock.set(TTL)
     entry_id = desk.row()
     desk.store.before["transition"] = rival.gate.expire_due.sync
-    assert refused(DecisionLostRace, desk.approve, entry_id).details == {"status": "expired"}
+    rival.clock.set(TTL)
+    assert refused(DecisionExpired, desk.approve, entry_id).details == {"amendments_preserved": False}
 
 
 @pytest.mark.parametrize("policies", [(), (MULTI,)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from support.gate import turn
@@ -25,6 +27,7 @@ import affiant_core.pipeline as pipeline_module
 from affiant_core.envelope import ToolError, WriteProposal, recognise
 from affiant_core.errors import SynchronousCallError
 from affiant_core.filters.short_circuit import Interceptor
+from affiant_core.hiding import count_proposals
 from affiant_core.pipeline import Pipeline, ToolInvocation, read_plain
 
 SECRET = 1234567
@@ -447,3 +450,63 @@ def test_a_layer_outside_the_error_filter_that_raises_shows_no_proposal(mode):
 def test_a_pipeline_without_a_gate_lets_no_proposal_out(mode):
     """CV-2: the last line stands in every pipeline, whatever its filters are."""
     assert_nothing_raw(run(mode, Pipeline([]), proposal(SECRET)))
+
+
+class Odd:
+    """An object that says of itself what it holds."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+@both
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda p: [p, "and more"],
+        lambda p: {"x": p},
+        lambda p: {p.to_json_string(): 1},
+        lambda p: MappingProxyType({"x": p}),
+        lambda p: deque([p]),
+        lambda p: {"x": p}.values(),
+        lambda p: SimpleNamespace(p=p),
+        ValueError,
+        Odd,
+        Slotted,
+        lambda p: p.to_json_string().encode(),
+        lambda p: p.envelope,
+        lambda p: [{"type": "text", "text": p.to_json_string()}, {"type": "text", "text": "x"}],
+    ],
+)
+@pytest.mark.parametrize("way", ["interceptor", "filter"])
+def test_a_proposal_that_hides_in_something_never_comes_out(mode, hide, way):
+    """CV-2: whoever puts it there, a proposal in a container, an attribute or a part reaches no model."""
+    hidden = hide(proposal(tool_name="find_customer"))
+
+    async def put(invocation, call_next):
+        await call_next()
+        invocation.result = hidden
+
+    supply = Interceptor(lambda *_: True, lambda *_: hidden)
+    host = Host(interceptors=[supply]) if way == "interceptor" else Host(filters=[put])
+    told = host.read(mode, lambda: "fine").result
+    assert isinstance(told, ToolError)
+    assert told.code == "wireup-invalid"
+    assert host.rows() == ()
+
+
+def test_what_holds_no_proposal_is_left_alone():
+    """Seed, "Every other return crosses untouched": the search changes nothing and takes data for data."""
+    loop = []
+    loop.append(loop)
+    for result in ({"kind": "write"}, loop, [1] * 100_000, range(10**9), object(), {"a": {1: {2: "{"}}}, read_result()):
+        assert count_proposals(result) == 0
+    two = [proposal(), proposal().to_json_string()]
+    assert (count_proposals(two[0]), count_proposals(two)) == (1, 2)

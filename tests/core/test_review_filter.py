@@ -27,7 +27,7 @@ from affiant_core.card import EvidenceCard, SystemNotification
 from affiant_core.envelope import EntityRef, ProposedOperation, ToolError, WriteProposal
 from affiant_core.errors import WireupInvalid
 from affiant_core.filters.review import DefaultReviewContextProvider, ReviewContext
-from affiant_core.policy import Referral, Verdict
+from affiant_core.policy import Referral
 from affiant_core.vocabulary import CoverageCategory, ReviewStatus, TransportEvent
 
 RECEIPT_KEYS = ["blocked", "entryId", "fields", "note", "outcome", "requiresConfirmation", "status"]
@@ -132,8 +132,8 @@ def test_an_error_of_a_declared_write_passes_with_its_own_code(mode, spelling):
         ToolError(tool_name="set_limit", code="CUSTOMER_NOT_FOUND", message="No such customer.", retryable=True)
     )
     invocation = host.write(mode, returned)
-    assert invocation.result is returned
     assert invocation.envelope().code == "CUSTOMER_NOT_FOUND"
+    assert invocation.result == ToolError.model_validate(invocation.envelope())
     assert host.rows() == ()
 
 
@@ -202,12 +202,13 @@ def test_the_tool_touches_nothing_and_is_called_once(mode):
 
 
 @both
-def test_the_proposals_own_tool_name_is_the_rows(mode):
-    """REFERENCE 7, "Error tool name: the proposal's": a proposal that names no tool takes the call's own name."""
+def test_a_declared_tool_files_under_its_own_name(mode, caplog):
+    """CV-4, GT-4: a proposal cannot borrow another tool's name, and with it that tool's policies and identity."""
     host = Host()
-    host.write(mode, proposal(tool_name="raise_limit"))
-    host.write(mode, proposal(tool_name=""))
-    assert [row.tool_name for row in host.rows()] == ["raise_limit", "set_limit"]
+    told = receipt(host.write(mode, proposal(tool_name="raise_limit")))
+    assert "it is filed under its own" in caplog.text
+    assert receipt(host.write(mode, proposal(tool_name="")))["entryId"] == told["entryId"]
+    assert [row.tool_name for row in host.rows()] == ["set_limit"]
 
 
 @both
@@ -443,11 +444,11 @@ REFUSED = {
 @both
 @pytest.mark.parametrize(("code", "affidavit"), REFUSED.items(), ids=REFUSED)
 def test_a_refusal_of_the_gate_is_an_error_with_its_code_and_reason(mode, code, affidavit):
-    """REFERENCE 7, step 9; GT-3, AF-3: code and message are the refusal's, the tool is the proposal's."""
+    """REFERENCE 7, step 9; GT-3, AF-3: code and message are the refusal's, the tool is the one that was called."""
     host = Host()
-    error = refusal(host.write(mode, proposal(envelope=affidavit, tool_name="own_name")), code.partition(":")[0])
+    error = refusal(host.write(mode, proposal(envelope=affidavit)), code.partition(":")[0])
     assert ("GT-3" in error.message) is (code == "substance-refused")
-    assert error.tool_name == "own_name"
+    assert error.tool_name == "set_limit"
     assert host.rows() == ()
 
 
@@ -775,12 +776,14 @@ def test_c21_a_turn_that_is_cancelled_during_filing_leaves_a_whole_row():
     async def scenario():
         waiting, going = asyncio.Event(), asyncio.Event()
 
-        async def slowly(_):
-            waiting.set()
-            await going.wait()
-            return Verdict.confirm()
+        class Slow(Outbox):
+            async def send(self, event, payload, *, group):
+                waiting.set()
+                await going.wait()
+                super().send(event, payload, group=group)
 
-        host = Host(policies=[FixedPolicy(slowly)])
+        outbox = Slow()
+        host = Host(transport=outbox)
         invocation = invocation_for("async", tool_name="set_limit", descriptor=WRITE)
 
         async def body():
@@ -790,19 +793,41 @@ def test_c21_a_turn_that_is_cancelled_during_filing_leaves_a_whole_row():
         await waiting.wait()
         call.cancel()
         await asyncio.sleep(0)
-        assert host.rows() == ()
         going.set()
         with pytest.raises(asyncio.CancelledError):
             await call
-        return host
+        return host, outbox
 
-    host = asyncio.run(scenario())
+    host, outbox = asyncio.run(scenario())
     (row,) = host.rows()
     assert row.status is ReviewStatus.PENDING
-    assert len(host.outbox.cards) == 1
-    assert host.write("sync", proposal()).result
-    assert len(host.rows()) == 1
-    assert host.gate.decide.sync(row.entry_id, Approve(), act()).status is ReviewStatus.APPROVED
+    assert len(outbox.cards) == 1
+
+
+def test_c21_a_policy_that_takes_its_time_does_not_hold_up_a_cancellation():
+    """C21, "either no row or a complete pending row": cancelled while a policy thinks, nothing is filed, at once."""
+
+    async def scenario():
+        waiting = asyncio.Event()
+
+        async def for_ever(_):
+            waiting.set()
+            await asyncio.Event().wait()
+
+        host = Host(policies=[FixedPolicy(for_ever)])
+
+        async def body():
+            return proposal()
+
+        invocation = invocation_for("async", tool_name="set_limit", descriptor=WRITE)
+        call = asyncio.ensure_future(host.pipeline.run(invocation, body))
+        await waiting.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(call, 5)
+        return host
+
+    assert asyncio.run(scenario()).rows() == ()
 
 
 def test_c21_a_turn_that_is_cancelled_before_filing_leaves_no_row():

@@ -48,7 +48,8 @@ class Affiant(AbstractContextManager["Affiant"]):
     what a model gets after filing: a receipt without values, or the filed proposal. ``terminate_on_review`` ends the
     turn when a person is asked. ``result_ceiling`` is in bytes of UTF-8.
 
-    Raises ``WiringError`` with every fault of the wiring in one error (CV-1).
+    Raises ``WiringError`` with every fault of its own parts in one error. What depends on the tools, which a host may
+    still declare, is checked by :meth:`check`, which every bridge calls (CV-1).
     """
 
     def __init__(
@@ -80,7 +81,6 @@ class Affiant(AbstractContextManager["Affiant"]):
         self.result_ceiling = result_ceiling
         self._has_authorization = authorize is not None
         faults = self._walk(tools)
-        faults += self._authorization_faults()
         faults += _own_faults(result_ceiling, model_view, errors or {})
         try:
             self.gate: ReviewGate = ReviewGate(
@@ -216,19 +216,11 @@ class Affiant(AbstractContextManager["Affiant"]):
         faults: list[WiringFault] = []
         for target in tools if isinstance(tools, list | tuple) else (tools,):
             try:
-                if isinstance(target, type):
-                    faults.append(_a_class(target))
-                elif not self.registry.walk(target):
+                if not self.registry.walk(target):
                     faults.append(_without_tools(target))
             except WiringError as error:
                 faults += error.faults
         return faults
-
-
-def _a_class(target: type) -> WiringFault:
-    return WiringFault(
-        f"tools: {target.__name__}", "it is a class, and its methods need an object.", f"Pass {target.__name__}(...)."
-    )
 
 
 def _without_tools(target: object) -> WiringFault:

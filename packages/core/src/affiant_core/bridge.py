@@ -216,7 +216,8 @@ def bindable(affiant: Affiant) -> tuple[ToolDescriptor, ...]:
         except WiringError as error:
             faults += error.faults
     if not tools:
-        faults.append(WiringFault("tools", "there are none to bind.", "Pass tools= to Affiant, or use wrap()."))
+        remedy = "Pass an object of the tool class as tools=, or use wrap()."
+        faults.append(WiringFault("tools", "there are none to bind.", remedy))
     if faults:
         raise WiringError(faults)
     return tools

@@ -15,6 +15,7 @@ from affiant_core.context import TurnContext
 from affiant_core.driver import ASYNCHRONOUS, Driver, run_now
 from affiant_core.envelope import ToolEnvelope, ToolError, WriteProposal, recognise
 from affiant_core.errors import RefusalCode, ValueRefused
+from affiant_core.hiding import count_proposals
 from affiant_core.registry import ToolDescriptor
 from affiant_core.values import JSON, spell
 from affiant_core.wire import dumps
@@ -142,7 +143,13 @@ class Pipeline:
 
 def _hold_back_uncleared(invocation: ToolInvocation) -> None:
     """The last line: a proposal leaves only as what the gate made of it (CV-2)."""
-    if not isinstance(invocation.envelope(), WriteProposal) or invocation.cleared is invocation.result:
+    result = invocation.result
+    if invocation.cleared is result:
+        return
+    if isinstance(result, str | ToolEnvelope):
+        if not isinstance(invocation.envelope(), WriteProposal):
+            return
+    elif not count_proposals(result):
         return
     log.error("A proposal of %s reached the end of the pipeline without passing the gate", invocation.qualified_name)
     invocation.result = ToolError(

@@ -1,15 +1,12 @@
-"""What a LangChain result says: the one text or envelope in it, and whether a proposal hides among other content."""
+"""What a LangChain result says: the one text or envelope in it."""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from pydantic import BaseModel
 
-from affiant_core import ToolEnvelope, WriteProposal
-from affiant_core.envelope import recognise
+from affiant_core import ToolEnvelope
 from affiant_core.pipeline import read_plain
 
 _KINDS = ("read", "write", "error")
@@ -42,26 +39,3 @@ def only_part(result: Any) -> Any:
         else:
             break
     return result
-
-
-def holds_proposal(value: Any, seen: set[int]) -> bool:
-    """Whether a proposal lies anywhere in a value: in a list, a message, an artifact, a command's update."""
-    match value:
-        case str():
-            return isinstance(recognise(value), WriteProposal)
-        case WriteProposal() | {"kind": "write", "envelope": _}:
-            return True
-        case dict():
-            inside: Any = value.values()
-        case list() | tuple() | set() | frozenset():
-            inside = value
-        case BaseModel():
-            inside = vars(value).values()
-        case _ if is_dataclass(value):  # LangGraph's Command is one, and its Send, which a command may hold, is not
-            inside = [getattr(value, field.name, None) for field in fields(value)]
-        case _:
-            inside = [getattr(value, "arg", None)] if hasattr(value, "node") else []
-    if id(value) in seen:
-        return False
-    seen.add(id(value))
-    return any(holds_proposal(member, seen) for member in inside)

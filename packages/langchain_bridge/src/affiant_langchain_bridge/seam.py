@@ -24,8 +24,9 @@ from pydantic import BaseModel
 from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid, WriteProposal
 from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
+from affiant_core.hiding import count_proposals
 from affiant_langchain_bridge.parameters import Parameters, hints_of, only_parameter
-from affiant_langchain_bridge.results import holds_proposal, only_part, read_result
+from affiant_langchain_bridge.results import only_part, read_result
 
 TURN_KEY = "affiant"
 """Where a call's ``TurnContext`` stands: ``config["configurable"]["affiant"]``."""
@@ -145,8 +146,10 @@ class _Call:
             return result
         part = only_part(result)
         self.invocation.failed |= isinstance(part, ToolMessage) and part.status == "error"
-        beside = (self.artifact,) if alone else (result, self.artifact)
-        if isinstance(self.invocation.envelope(), WriteProposal) or not holds_proposal(beside, set()):
+        proposes = isinstance(self.invocation.envelope(), WriteProposal)
+        if count_proposals((result, self.artifact)) <= proposes:
+            if self.invocation.failed and self.invocation.is_declared_write:
+                self.returned = self.invocation.result = result = part  # the error, and nothing that came beside it
             return result
         message = "The tool returned a proposal among other content, so nothing was filed. It must return it alone."
         return ToolError(tool_name=self.tool.name, code="wireup-invalid", message=message)
