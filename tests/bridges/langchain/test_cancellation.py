@@ -122,7 +122,7 @@ async def test_cancelled_in_the_body(name, way):
 @pytest.mark.anyio
 @pytest.mark.parametrize("way", ["bare", "agent"])
 @pytest.mark.parametrize("desk", [LimitDesk, AsyncLimitDesk])
-@pytest.mark.parametrize("point", ["while looking", "before writing", "after writing"])
+@pytest.mark.parametrize("point", ["before writing", "after writing"])
 async def test_cancelled_while_filing(point, desk, way):
     """C21, "either no row or a complete pending row; cancellation propagates; the row can be decided later"."""
     store = SlowStore(point)
@@ -136,6 +136,17 @@ async def test_cancelled_while_filing(point, desk, way):
     assert document_of(replayed)["outcome"] == "replayed"
     decided = await host.gate.decide(row.entry_id, Approve(), act())
     assert decided.status == "approved"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("way", ["bare", "agent"])
+async def test_cancelled_before_anything_is_written(way):
+    """C21, "either no row or a complete pending row": while the gate only looks, a cancellation leaves no row."""
+    store = SlowStore("while looking")
+    host = Host(LimitDesk(), docket=store)
+    await cancelled(work_of(way, list(host.bind().values()), "set_limit", LIMIT), store.inside, store.gate)
+    store.point = None
+    assert host.rows() == ()
 
 
 @pytest.mark.anyio

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -97,7 +98,7 @@ ALONE = {
     "message": lambda: message(PROPOSAL),
     "message with a block": lambda: message([{"type": "text", "text": PROPOSAL}]),
     "message that calls itself an error": lambda: message(PROPOSAL, status="error"),
-    "message with an artifact": lambda: message(PROPOSAL, artifact=proposed()),
+    "message with an artifact": lambda: message(PROPOSAL, artifact={"seen": 1}),
     "one message in a list": lambda: [message(PROPOSAL)],
     "command": lambda: Command(update={"messages": [message(PROPOSAL)]}),
     "command with more": lambda: Command(update={"messages": [message(PROPOSAL)], "note": SECRET}, goto="elsewhere"),
@@ -161,6 +162,12 @@ AMONG = {
     "a pydantic model": lambda: Model(inner=proposed()),
     "a dataclass": lambda: Answer("found", [PROPOSAL]),
     "a set": lambda: {"done", PROPOSAL},
+    "an artifact beside a proposal": lambda: message(PROPOSAL, artifact=proposed(limit=11)),
+    "an extra of a message": lambda: ToolMessage("ok", tool_call_id="call-1", proposal=proposed()),
+    "a namespace": lambda: SimpleNamespace(draft=proposed()),
+    "an exception": lambda: ValueError(proposed()),
+    "bytes": PROPOSAL.encode,
+    "the record alone": lambda: proposed().envelope,
     "a list that holds itself": _ring,
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import cast
 
 from affiant_core.docket.store import DocketStore
 from affiant_core.errors import WiringFault
@@ -72,14 +73,14 @@ def _policy_faults(policies: Sequence[Policy], risk_scorer: RiskScorer | None) -
         fault = None if policy.default_ttl is None else ttl_fault(policy.default_ttl, utc_now())
         if fault:
             faults.append(WiringFault(f"policy {policy.id!r}: default_ttl", f"{fault}.", _TTL_REMEDY))
-    sources = set(ProvenanceSource)
     faults.extend(
         WiringFault(
-            f"policy {policy.id!r}: declared_inputs", f"{named!r} is no source.", "Give ProvenanceSource members."
+            f"policy {policy.id!r}: declared_inputs",
+            "they are no collection of sources.",
+            "Give ProvenanceSource members.",
         )
         for policy in usable
-        for named in policy.declared_inputs
-        if named not in sources
+        if not _are_sources(policy.declared_inputs)
     )
     identifiers = [policy.id for policy in usable]
     faults.extend(
@@ -95,3 +96,10 @@ def _is_policy(policy: object) -> bool:
     named = all(isinstance(getattr(policy, name, None), str) for name in ("id", "version"))
     members = ("default_ttl", "declared_inputs", "declares_threshold")
     return named and all(hasattr(policy, name) for name in members) and callable(getattr(policy, "evaluate", None))
+
+
+def _are_sources(inputs: object) -> bool:
+    """Whether these can be compared with a field's source, again and again."""
+    if isinstance(inputs, str) or not isinstance(inputs, Collection):
+        return False
+    return set(ProvenanceSource).issuperset(cast(Collection[object], inputs))

@@ -148,7 +148,7 @@ class _Call:
         self.invocation.failed |= isinstance(part, ToolMessage) and part.status == "error"
         proposes = isinstance(self.invocation.envelope(), WriteProposal)
         if count_proposals((result, self.artifact)) <= proposes:
-            if self.invocation.failed and self.invocation.is_declared_write:
+            if self.invocation.failed and self.invocation.is_declared_write and isinstance(part, ToolMessage):
                 self.returned = self.invocation.result = result = part  # the error, and nothing that came beside it
             return result
         message = "The tool returned a proposal among other content, so nothing was filed. It must return it alone."
