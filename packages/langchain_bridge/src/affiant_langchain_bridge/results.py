@@ -1,4 +1,4 @@
-"""What a LangChain result says: the one text or envelope in it."""
+"""What a LangChain result says: the one text or envelope in it, whatever it is wrapped in."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ from langchain_core.messages import ToolMessage
 from affiant_core import ToolEnvelope
 from affiant_core.pipeline import read_plain
 
-_KINDS = ("read", "write", "error")
-
 
 def read_result(result: object) -> ToolEnvelope | str | None:
-    """The text or the envelope that a result consists of; ``None`` when it is something else, or several things.
-
-    Raises ``ValueRefused`` for a dictionary that says it is an envelope and has no JSON spelling.
-    """
+    """The text or the envelope that a result consists of; ``None`` when it is something else, or several things."""
     if isinstance(result, str):
         return result
     part = only_part(result)
     match only_part(part.content) if isinstance(part, ToolMessage) else part:
         case {"type": "text", "text": str(text)}:
             return text
-        case dict(other) if other.get("kind") not in _KINDS:
-            return None
         case plain:
             return read_plain(plain)
 
