@@ -14,8 +14,9 @@ from support.gate import TENANT, TTL, Desk, FixedPolicy, act, record, sworn, tur
 from affiant_core.affidavit import Affidavit, AffidavitField
 from affiant_core.authority import Approve
 from affiant_core.context import ActContext, Service
-from affiant_core.docket import InMemoryDocketStore, open_docket
-from affiant_core.errors import DecisionExpired, WiringError
+from affiant_core.docket import InMemoryDocketStore, Listing, open_docket
+from affiant_core.envelope import parse_envelope
+from affiant_core.errors import CursorInvalid, DecisionExpired, NotAnEnvelope, WiringError
 from affiant_core.gate import ReviewGate
 from affiant_core.policy import StandingOrder, Verdict
 from affiant_core.presence import grade
@@ -140,3 +141,25 @@ def test_an_update_from_another_state_is_told_as_another():
     desk.file(change(100))
     assert not desk.file(change(100)).differs
     assert desk.file(change(300)).differs
+
+
+def test_wrong_types_are_told_by_name():
+    """Bad input gets a clear error: what is not text, a mapping or a cursor is named, and nothing is filed."""
+    desk = Desk()
+    for wrong in ({"tool_name": None}, {"tool_name": ""}, {"tool_name": "t", "entry_id": 5}):
+        with pytest.raises(TypeError, match="is text that is not empty"):
+            desk.gate.file.sync(record(), turn(), **wrong)
+    for name in ("arguments", "operation"):
+        with pytest.raises(TypeError, match=name):
+            desk.gate.file.sync(record(), turn(), tool_name="t", **{name: 5})
+    with pytest.raises(CursorInvalid):
+        desk.gate.page.sync(Listing.ALL, tenant_id=TENANT, cursor=5)
+    with pytest.raises(ValueError, match="there is no listing 'pendng'"):
+        desk.gate.page.sync("pendng", tenant_id=TENANT)
+    with pytest.raises(TypeError, match="named by its id"):
+        desk.gate.get.sync(desk.file().entry, tenant_id=TENANT)
+    with pytest.raises(TypeError, match="give a reason as reason="):
+        Approve("fine")
+    with pytest.raises(NotAnEnvelope):
+        parse_envelope(5)
+    assert len(desk.store.rows()) == 1

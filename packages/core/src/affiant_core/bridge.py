@@ -55,7 +55,7 @@ def parse_arguments(text: str) -> dict[str, JSON]:
 
     Raises ``ArgumentsRefused`` for malformed JSON, a repeated key, NaN or infinity, anything but an object.
     """
-    if not text.strip():
+    if isinstance(text, str) and not text.strip():
         return {}
     try:
         document = loads(text)

@@ -152,7 +152,7 @@ class ReviewGate:
     ) -> Filing:
         """File a proposal, or return the row that already has its identity (GT-1, steps 6 to 9; GT-4).
 
-        Filing is carried through even when the caller is cancelled. Raises ``WireupInvalid`` for a missing context, a
+        From the insert on, filing is carried through even when the caller is cancelled. Raises ``WireupInvalid`` for a missing context, a
         misshapen record or a broken policy, ``SubstanceRefused`` for a record that swears to nothing, ``ValueRefused``
         for arguments that are not JSON, ``DocketError`` when the store fails; nothing is filed then.
         """
@@ -160,6 +160,10 @@ class ReviewGate:
         for name, given in (("tool_name", tool_name), ("entry_id", entry_id)):
             if (not isinstance(given, str) or not given) and (name == "tool_name" or given is not None):
                 raise TypeError(f"{name} is text that is not empty, and not a {type(given).__name__}.")
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise TypeError(f"arguments is a mapping or None, not a {type(arguments).__name__}.")
+        if operation is not None and not isinstance(operation, ProposedOperation):
+            raise TypeError(f"operation is a ProposedOperation or None, not a {type(operation).__name__}.")
         if not isinstance(affidavit, Affidavit):
             raise WireupInvalid(f"{tool_name}: the gate files an Affidavit, not a {type(affidavit).__name__}.")
         proposal = Proposal(tool_name, affidavit, turn.conversation_id, arguments, operation, entry_id)

@@ -63,6 +63,8 @@ def loads(text: str | bytes, *, max_bytes: int = MAX_JSON_BYTES) -> JSON:
     Raises ``WireError`` for malformed text, NaN and infinity, a number too large for a double, a repeated key, text
     with a lone surrogate, nesting too deep, and documents of more than ``max_bytes`` bytes. No value is quoted.
     """
+    if not isinstance(text, str | bytes):
+        raise WireError(f"JSON text is text or bytes, not a {type(text).__name__}.")
     size = len(text)
     if size > max_bytes or (size * 4 > max_bytes and isinstance(text, str) and _utf8_size(text) > max_bytes):
         raise WireError(f"the JSON text is larger than the limit of {max_bytes} bytes.")

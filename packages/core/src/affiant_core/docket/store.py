@@ -188,7 +188,7 @@ def read_cursor(cursor: str | None, listing: str, scope: Scope) -> int:
         return -1
     try:
         content = loads(urlsafe_b64decode(cursor.encode("ascii")))
-    except ValueError:
+    except (ValueError, AttributeError):
         raise CursorInvalid("the page cursor cannot be read; start again without one.") from None
     match content:
         case [str(name), tenant, conversation, int(position)] if (
