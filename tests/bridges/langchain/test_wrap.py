@@ -566,11 +566,12 @@ def test_the_artifact_of_a_read_is_kept(content):
     assert text_of(asyncio.run(wrapped.ainvoke({"customer_id": "c-1"}, config()))) == text_of(message)
 
 
+@pytest.mark.parametrize("artifact", [{"raw": SECRET}, {"structured_content": {"result": PROPOSAL}}, proposed()])
 @pytest.mark.parametrize("content", [PROPOSAL, proposed(), [{"type": "text", "text": PROPOSAL}]])
-def test_the_artifact_of_a_proposal_is_dropped(content):
-    """Measured, "Drop artifact of what was replaced": it may hold the very values that the receipt leaves out."""
+def test_the_artifact_of_a_proposal_is_dropped(content, artifact):
+    """Measured, "Drop artifact of what was replaced": it may hold what the receipt leaves out, as MCP's copy does."""
     host = Host()
-    wrapped = host.wrap_one(artifact_tool(content, {"raw": SECRET}), writes=True)
+    wrapped = host.wrap_one(artifact_tool(content, artifact), writes=True)
     message = wrapped.invoke(call("look", {"customer_id": "c-1"}), config())
     assert document_of(message)["entryId"] == host.row().entry_id
     assert (message.artifact, message.status) == (None, "success")

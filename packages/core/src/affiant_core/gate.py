@@ -152,9 +152,11 @@ class ReviewGate:
     ) -> Filing:
         """File a proposal, or return the row that already has its identity (GT-1, steps 6 to 9; GT-4).
 
-        From the insert on, filing is carried through even when the caller is cancelled. Raises ``WireupInvalid`` for a missing context, a
-        misshapen record or a broken policy, ``SubstanceRefused`` for a record that swears to nothing, ``ValueRefused``
-        for arguments that are not JSON, ``DocketError`` when the store fails; nothing is filed then.
+        From the insert on, filing is carried through even when the caller is cancelled.
+
+        Raises ``WireupInvalid`` for a missing context, a misshapen record or a broken policy, ``SubstanceRefused`` for
+        a record that swears to nothing, ``ValueRefused`` for arguments that are not JSON, ``TypeError`` for things of
+        another type, ``DocketError`` when the store fails. Nothing is filed then.
         """
         turn = require_turn(context, "ReviewGate.file")
         for name, given in (("tool_name", tool_name), ("entry_id", entry_id)):

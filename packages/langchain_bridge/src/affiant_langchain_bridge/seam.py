@@ -25,6 +25,7 @@ from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, Wireu
 from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
 from affiant_core.hiding import count_proposals
+from affiant_core.pipeline import Pipeline
 from affiant_langchain_bridge.parameters import Parameters, hints_of, only_parameter
 from affiant_langchain_bridge.results import only_part, read_result
 
@@ -44,9 +45,9 @@ class Seam:
 
     def __init__(self, affiant: Affiant, turn_of: TurnOf) -> None:
         shared.require_version("langchain-core", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge")
-        self.affiant = affiant
-        self.turn_of = turn_of
-        self.pipeline = affiant.pipeline(_is_control_flow)
+        self.affiant: Affiant = affiant
+        self.turn_of: TurnOf = turn_of
+        self.pipeline: Pipeline = affiant.pipeline(_is_control_flow)
 
     def bridged(self, tool: BaseTool, parameters: Parameters) -> BaseTool:
         """A copy of ``tool`` with the pipeline inside. Its description and schema are the original's."""
@@ -147,7 +148,8 @@ class _Call:
         part = only_part(result)
         self.invocation.failed |= isinstance(part, ToolMessage) and part.status == "error"
         proposes = isinstance(self.invocation.envelope(), WriteProposal)
-        if count_proposals((result, self.artifact)) <= proposes:
+        # What lies beside a proposal in the artifact is dropped with it: MCP's adapters put a second copy there.
+        if count_proposals(result if proposes else (result, self.artifact)) <= proposes:
             if self.invocation.failed and self.invocation.is_declared_write and isinstance(part, ToolMessage):
                 self.returned = self.invocation.result = result = part  # the error, and nothing that came beside it
             return result
