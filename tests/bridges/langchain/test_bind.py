@@ -277,7 +277,9 @@ def test_bind_gives_a_tool_for_every_declared_function():
         """Say how it is going."""
         return found()
 
-    tools = bind(Host([LimitDesk(), how_is_it_going]).affiant)
+    host = Host([LimitDesk(), how_is_it_going])
+    host.affiant.declare_read("elsewhere")  # it has no function, and is for wrap()
+    tools = bind(host.affiant)
     assert all(isinstance(tool, BaseTool) for tool in tools)
     assert [tool.name for tool in tools] == ["find_customer", "set_limit", "standing"]
     assert tools[2].description == "Say how it is going."

@@ -36,7 +36,7 @@ def test_the_readme_files_decides_and_writes():
 def test_the_page_runs(capsys):
     """DESIGN, the same of the page: its examples of bind, wrap and the turn run in their order."""
     host = Host(LimitDesk())
-    run("page", affiant=host.affiant, model=ScriptedModel())
+    run("page", host=host.affiant, model=ScriptedModel())
     assert capsys.readouterr().out == "Ana is a customer.\n"
 
 

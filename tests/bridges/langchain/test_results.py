@@ -357,6 +357,15 @@ def test_a_command_of_a_read_still_steers_the_graph():
     assert results_in(state)[0].content == "done"
 
 
+def test_a_list_that_holds_itself_is_looked_at_once():
+    """Measured, "Read lists": one that has no end is no text, and LangChain may say what it is."""
+    ring: list[Any] = []
+    ring.append(ring)
+    host = Host()
+    tool = host.wrap_one(StructuredTool.from_function(lambda: ring, name="look", description="Look."))
+    assert tool.invoke({}, config()) is ring
+
+
 # --- values and size -----------------------------------------------------------------------------------------------
 
 

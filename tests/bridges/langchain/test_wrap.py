@@ -813,3 +813,40 @@ def test_a_config_is_handed_through_and_not_copied():
     Host().wrap_one(original).invoke({"customer_id": "c-1", "config": "FORGED", "cfg": "FORGED"}, config(context))
     assert got["cfg"]["configurable"]["affiant"] is context
     assert got["arguments"] == {"customer_id": "c-1"}
+
+
+@pytest.mark.parametrize("way", FEW)
+def test_annotations_that_nobody_can_read(way):
+    """Measured, LangChain goes without hints that it cannot resolve: so does the copy, and is gated all the same."""
+
+    class Vague(BaseTool):
+        name: str = "set_limit"
+        description: str = "Propose."
+        args_schema: Any = Arguments
+
+        def _run(self, customer_id: Nowhere, limit: int = 3) -> str:  # type: ignore[name-defined]  # noqa: F821  # on purpose
+            return proposed(customer_id, limit).to_json_string()
+
+    host = Host()
+    result = go(way, [host.wrap_one(Vague(), writes=True)], "set_limit", {"customer_id": "c-1"}, config())
+    assert document_of(result)["entryId"] == host.row().entry_id
+
+
+def test_a_body_that_enters_itself_again():
+    """Measured, "its inner hop to _run must pass through": so must a hop of the asynchronous body to itself."""
+
+    class Again(BaseTool):
+        name: str = "set_limit"
+        description: str = "Propose."
+        args_schema: Any = Arguments
+
+        def _run(self, customer_id: str, limit: int = 3) -> str:
+            return self._run(customer_id, limit - 1) if limit else proposed(customer_id).to_json_string()
+
+        async def _arun(self, customer_id: str, limit: int = 3) -> str:
+            return await self._arun(customer_id, limit - 1) if limit else self._run(customer_id, 2)
+
+    host = Host()
+    wrapped = host.wrap_one(Again(), writes=True)
+    assert document_of(wrapped.invoke({"customer_id": "c-1"}, config()))["outcome"] == "filed"
+    assert document_of(asyncio.run(wrapped.ainvoke({"customer_id": "c-1"}, config())))["outcome"] == "replayed"
