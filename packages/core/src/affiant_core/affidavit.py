@@ -53,6 +53,9 @@ def kind_of(value: object) -> FieldKind:
     return FieldKind.DATE if isinstance(value, date) else FieldKind.TEXT
 
 
+_CONTAINERS = (dict, list)
+
+
 class AffidavitField(WireModel):
     """One sworn field: its value, the stored value it would replace, and where the value came from (AF).
 
@@ -106,8 +109,11 @@ class AffidavitField(WireModel):
     @property
     def is_mutable(self) -> bool:
         """Whether the field holds an object or an array, which somebody could change in place."""
-        held = (self.value, self.previous_value, *(self.allowed_values or ()))
-        return any(isinstance(value, dict | list) for value in held)
+        return (
+            self.value.__class__ in _CONTAINERS
+            or self.previous_value.__class__ in _CONTAINERS
+            or (self.allowed_values is not None and any(each.__class__ in _CONTAINERS for each in self.allowed_values))
+        )
 
     @property
     def holds_a_value(self) -> bool:
@@ -208,7 +214,10 @@ class Affidavit(WireModel):
 
     def detached(self) -> Self:
         """The same record with copies of the objects and arrays among its values; everything else is frozen."""
-        if not any(field.is_mutable for field in self.fields):
+        for field in self.fields:  # a plain loop: this runs several times for each act on a row
+            if field.is_mutable:
+                break
+        else:
             return self
         fields = tuple(field.model_copy(deep=True) if field.is_mutable else field for field in self.fields)
         return self.model_copy(update={"fields": fields})

@@ -234,15 +234,17 @@ class DocketEntry(WireModel):
 
     def detached(self) -> DocketEntry:
         """The same row with copies of whatever in it could be changed; the records themselves are frozen."""
-        own: dict[str, Any] = {"affidavit": self.affidavit.detached()}
-        if self.amended_affidavit is not None:
-            own["amended_affidavit"] = self.amended_affidavit.detached()
+        own: dict[str, Any] = {}
+        for name in ("affidavit", "amended_affidavit"):
+            held = getattr(self, name)
+            if held is not None and (copy := held.detached()) is not held:
+                own[name] = copy
         for name in ("amendments", "preserved_amendments", "execution_detail"):
             if (held := getattr(self, name)) is not None:
                 own[name] = deepcopy(held)
         if self.presentation.hints or self.presentation.prior_amendments is not None:
             own["presentation"] = deepcopy(self.presentation)
-        return self.model_copy(update=own)
+        return self.model_copy(update=own) if own else self
 
     def has_reached_deadline(self, now: datetime) -> bool:
         """Whether ``now`` is at or after the deadline; the boundary belongs to the deadline (DK-1)."""
