@@ -28,7 +28,7 @@ def test_the_document(name):
     assert (read["id"], read["rules"]) == (name, ROWS[name]["rules"])
     reason = missing(read)
     if reason:
-        pytest.skip(reason)
+        pytest.skip(reason=reason)
     assert Run(read).run() == []
 
 

@@ -25,7 +25,7 @@ def protocol_dir() -> Path:
     reason = f"the protocol's documents are not at hand: set {VARIABLE} to the folder that holds INDEX.json."
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
-    pytest.skip(reason, allow_module_level=True)
+    pytest.skip(reason=reason, allow_module_level=True)
 
 
 def load(path: Path) -> Any:

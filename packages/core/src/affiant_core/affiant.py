@@ -24,9 +24,10 @@ from affiant_core.filters.review import (
 )
 from affiant_core.filters.short_circuit import DeterministicShortCircuit, Interceptor
 from affiant_core.filters.tracing import ToolTracingFilter
-from affiant_core.gate import DEFAULT_TTL, Clock, ReviewGate
+from affiant_core.gate import DEFAULT_TTL, ReviewGate
 from affiant_core.pipeline import Filter, Pipeline
 from affiant_core.policy import Policy, RiskScorer
+from affiant_core.reading import Clock
 from affiant_core.registry import FieldDeclaration, ToolDescriptor, ToolRegistry
 from affiant_core.telemetry import Listener, Telemetry
 from affiant_core.values import utc_now

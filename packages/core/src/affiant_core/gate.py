@@ -2,17 +2,16 @@
 
 It files what write tools propose, lets the right person decide once, records what the host's executor did, and never
 writes to a host's own store. Every act takes an explicit context (GT-2), and is offered as ``await gate.act(...)`` and
-as ``gate.act.sync(...)``.
+as ``gate.act.sync(...)``. It is the longest module here because no status may change anywhere else.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 from affiant_core.affidavit import Affidavit, hollow_or_empty, misshapen
 from affiant_core.announcements import Announcer, execution_word
@@ -33,11 +32,10 @@ from affiant_core.docket.model import (
     DocketEntry,
     PreservedAmendments,
 )
-from affiant_core.docket.store import DocketStore, Listing, Page, Scope, Sweep, Transition, TransitionGuard
-from affiant_core.driver import Driver, T, operation
+from affiant_core.docket.store import DocketStore, Scope, Sweep, Transition, TransitionGuard
+from affiant_core.driver import Driver, operation
 from affiant_core.envelope import ProposedOperation
 from affiant_core.errors import (
-    CursorInvalid,
     DecisionExpired,
     DecisionLostRace,
     DecisionNotPending,
@@ -51,8 +49,9 @@ from affiant_core.errors import (
 )
 from affiant_core.filing import Proposal, build_row, write_hash
 from affiant_core.policy import Policy, PolicyChain, PolicyRequest, RiskScorer, Ruling
+from affiant_core.reading import Clock, DocketReader, require_id
 from affiant_core.telemetry import Telemetry
-from affiant_core.values import JSON, to_instant, utc_now
+from affiant_core.values import JSON, utc_now
 from affiant_core.vocabulary import (
     CoverageCategory,
     DecisionKind,
@@ -67,8 +66,6 @@ log: logging.Logger = logging.getLogger(__name__)
 
 DEFAULT_TTL = timedelta(minutes=30)
 """How long a row stays open when neither the verdict nor its policy says (REFERENCE 10)."""
-
-Clock: TypeAlias = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class Filing:
     differs: bool = False
 
 
-class ReviewGate:
+class ReviewGate(DocketReader):
     """Files proposals and takes decisions on them.
 
     ``authorize`` is the host's say on who may do what; only ``True`` is a yes. ``policies`` are asked in order.
@@ -114,11 +111,10 @@ class ReviewGate:
         faults = gate_faults(docket, authorize, policies, default_ttl, risk_scorer, uncovered)
         if faults:
             raise WiringError(faults)
-        self._docket = docket
+        super().__init__(docket, clock)
         self._authorize = authorize
         self._announcer = Announcer(telemetry or Telemetry(), transport)
         self._uncovered = {tool: CoverageCategory(category) for tool, category in uncovered.items()}
-        self._clock = clock
         self._policies = PolicyChain(
             policies, default_ttl=default_ttl, risk_scorer=risk_scorer, telemetry=self.telemetry
         )
@@ -127,14 +123,6 @@ class ReviewGate:
     def telemetry(self) -> Telemetry:
         """Where the gate's events go."""
         return self._announcer.telemetry
-
-    def now(self) -> datetime:
-        """The gate's clock, to the millisecond."""
-        return to_instant(self._clock(), "clock")
-
-    def card(self, entry: DocketEntry) -> EvidenceCard:
-        """The card of a row as it reads now."""
-        return card_for(entry, self.now())
 
     # --- filing ----------------------------------------------------------------------------------------------------
 
@@ -456,75 +444,7 @@ class ReviewGate:
         )
         return filing
 
-    # --- reading and sweeping --------------------------------------------------------------------------------------
-
-    @operation
-    async def get(self, driver: Driver, entry_id: str, *, tenant_id: str) -> DocketEntry:
-        """The row as it reads now, its deadline applied. Raises ``EntryNotFound``."""
-        row = await self._store(driver, self._docket.get, tenant_id, _id(entry_id))
-        if row is None:
-            raise EntryNotFound("AZ-2: this tenant has no such row.")
-        return row.as_read(self.now())
-
-    @operation
-    async def page(
-        self,
-        driver: Driver,
-        listing: Listing,
-        *,
-        tenant_id: str,
-        conversation_id: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page:
-        """One page of one tenant's listing, in filing order. Raises ``CursorInvalid`` for a foreign cursor (DK-3)."""
-        if listing not in tuple(Listing):
-            raise ValueError(f"there is no listing {listing!r}; there are {', '.join(Listing)}.")
-        scope = Scope(_tenant(tenant_id), conversation_id)
-        chosen = Listing(listing)
-        return await self._store(driver, self._docket.page, chosen, scope, limit=limit, cursor=cursor, now=self.now())
-
-    @operation
-    async def rehydrate(
-        self,
-        driver: Driver,
-        *,
-        tenant_id: str,
-        conversation_id: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page:
-        """What still waits for somebody: pending rows first, then approved ones not yet executed (DK-5).
-
-        Raises ``CursorInvalid`` for a cursor that this listing did not give.
-        """
-        listing, inner = _rehydration_cursor(cursor)
-        scope = Scope(_tenant(tenant_id), conversation_id)
-        now = self.now()
-        entries: tuple[DocketEntry, ...] = ()
-        if listing is Listing.PENDING:
-            first = await self._store(driver, self._docket.page, listing, scope, limit=limit, cursor=inner, now=now)
-            if first.next_cursor is not None:
-                return Page(first.entries, f"{Listing.PENDING}.{first.next_cursor}")
-            entries, inner = first.entries, None
-            if len(entries) == limit:
-                rest = await self._store(
-                    driver, self._docket.page, Listing.APPROVED_UNEXECUTED, scope, limit=1, cursor=None, now=now
-                )
-                return Page(entries, f"{Listing.APPROVED_UNEXECUTED}." if rest.entries else None)
-        second = await self._store(
-            driver,
-            self._docket.page,
-            Listing.APPROVED_UNEXECUTED,
-            scope,
-            limit=limit - len(entries),
-            cursor=inner,
-            now=now,
-        )
-        following = second.next_cursor
-        return Page(
-            (*entries, *second.entries), None if following is None else f"{Listing.APPROVED_UNEXECUTED}.{following}"
-        )
+    # --- sweeping ------------------------------------------------------------------------------------------------
 
     @operation
     async def expire_due(
@@ -558,7 +478,7 @@ class ReviewGate:
     async def _find(
         self, driver: Driver, entry_id: str, context: ActContext, principal: Principal, path: str
     ) -> DocketEntry:
-        row = await self._store(driver, self._docket.get, context.tenant_id, _id(entry_id))
+        row = await self._store(driver, self._docket.get, context.tenant_id, require_id(entry_id))
         if row is not None:
             return row
         if await self._store(driver, self._docket.belongs_elsewhere, context.tenant_id, entry_id):
@@ -572,7 +492,7 @@ class ReviewGate:
         try:
             request = AuthorizationRequest(act, principal, row.as_read(self.now()).detached())
             answer: object = await driver.call(self._authorize, request)
-        except Exception:
+        except Exception:  # whatever a host's port raises is a no, and the log has it
             log.exception("The authorization port raised for row %s; that is a no", entry_id)
             answer = False
         if answer is True:
@@ -597,11 +517,6 @@ class ReviewGate:
             return None
         raise DecisionLostRace("DK-1: another act was first.", status=applied.entry.status.value)
 
-    async def _store(self, driver: Driver, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        if self._docket.blocking:
-            return await driver.store(partial(function, *args, **kwargs))
-        return function(*args, **kwargs)
-
 
 # --- pure helpers --------------------------------------------------------------------------------------------------
 
@@ -621,24 +536,3 @@ def _with_presentation(row: DocketEntry) -> Affidavit:
     return row.affidavit.model_copy(update={"operation_type": verb, "warnings": row.presentation.warnings}).with_fields(
         fields
     )
-
-
-def _rehydration_cursor(cursor: str | None) -> tuple[Listing, str | None]:
-    if cursor is None:
-        return Listing.PENDING, None
-    name, dot, inner = cursor.partition(".") if isinstance(cursor, str) else ("", "", "")
-    if not dot or name not in (Listing.PENDING, Listing.APPROVED_UNEXECUTED):
-        raise CursorInvalid("the page cursor belongs to another listing; start again without one.")
-    return Listing(name), inner or None
-
-
-def _id(entry_id: str) -> str:
-    if not isinstance(entry_id, str):
-        raise TypeError(f"a row is named by its id, which is text, not by a {type(entry_id).__name__}.")
-    return entry_id
-
-
-def _tenant(tenant_id: str) -> str:
-    if not isinstance(tenant_id, str) or not tenant_id:
-        raise ValueError("a listing names its tenant.")
-    return tenant_id

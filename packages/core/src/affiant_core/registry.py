@@ -1,7 +1,8 @@
 """Which tools there are and which of them write: marks, descriptors, the walk over a tool class, look-ups (seed; CV-1).
 
 A mark declares; registering makes it real. A function that the registry holds no declaration for is one that cannot be
-told from a write, so a bridge refuses it at wiring.
+told from a write, so a bridge refuses it at wiring. Marks, walk and look-ups share one notion of what a tool is, so
+they stand in one module.
 """
 
 from __future__ import annotations
