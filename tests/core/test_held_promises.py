@@ -163,3 +163,16 @@ def test_wrong_types_are_told_by_name():
     with pytest.raises(NotAnEnvelope):
         parse_envelope(5)
     assert len(desk.store.rows()) == 1
+
+
+def test_a_policy_sees_numbers_that_were_counted_here():
+    """AF-2: the three numbers are computed at filing, so a proposal that overstates its confidence convinces nobody."""
+    seen = []
+
+    def look(request):
+        seen.append(request.affidavit.aggregate_confidence)
+
+    boasting = record(sworn("limit", 500)).model_copy(update={"aggregate_confidence": 1.0})
+    row = Desk(FixedPolicy(look)).file(boasting).entry
+    assert seen == [row.affidavit.aggregate_confidence]
+    assert seen[0] < 1.0

@@ -160,8 +160,10 @@ class ReviewGate(DocketReader):
         return await self._file(driver, proposal, turn)
 
     async def _file(self, driver: Driver, proposal: Proposal, context: ActContext) -> Filing:
-        # A copy, so that what was judged is what is filed, whatever the caller does with the record meanwhile.
-        proposal = replace(proposal, affidavit=proposal.affidavit.detached())
+        # A copy, so that what was judged is what is filed, whatever the caller does with the record meanwhile; and with
+        # numbers of our own, so that no policy goes by what a proposal says of itself (AF-2).
+        own = proposal.affidavit.detached()
+        proposal = replace(proposal, affidavit=own.with_fields(own.fields))
         self._require_substance(proposal)
         entry_id = proposal.identity(context.tenant_id)
         existing = await self._store(driver, self._docket.get, context.tenant_id, entry_id)
