@@ -245,6 +245,22 @@ def test_a_tool_with_a_way_in_of_its_own_is_refused(name):
     assert f"'{name}'" in told["tool 'look'"]
 
 
+def test_an_mcp_tool_cannot_be_declared_to_write():
+    """DECISIONS 16 and C19: an MCP tool has acted on its server when its result appears; as a read it is taken."""
+
+    async def call_tool(**arguments):
+        return [{"type": "text", "text": "done"}], None
+
+    call_tool.__module__ = "langchain_mcp_adapters.tools"  # as the adapters' own function says
+    schema = {"type": "object", "properties": {}}
+    options = {"args_schema": schema, "coroutine": call_tool, "response_format": "content_and_artifact"}
+    remote = StructuredTool(name="crm_update", description="Update.", **options)
+    affiant = Host().affiant
+    affiant.declare_write("crm_update", operation="WriteUpdate", entity_type="Customer")
+    assert "its own server" in faults_of([remote], affiant)["tool 'crm_update'"]
+    assert len(wrap([remote], declared("crm_update"))) == 1
+
+
 def test_a_write_that_nobody_may_decide_is_refused_at_wiring():
     """CV-1: a declared write without an authorization port is a fault of the wiring, told with the others."""
     affiant = Affiant(docket=InMemoryDocketStore())

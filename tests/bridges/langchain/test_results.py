@@ -334,9 +334,10 @@ FAILED = {
 
 
 @pytest.mark.parametrize("shape", [LISTED if name == "message in a list" else name for name in FAILED])
-def test_an_error_message_of_a_write_is_a_failure(shape):
-    """Measured, pitfall 11: "A write tool's status="error" result is a failure, not wireup-invalid"."""
-    seen, host, _ = looked(FAILED[shape], writes=True)
+@pytest.mark.parametrize("writes", [True, False])
+def test_an_error_message_is_a_failure(shape, writes):
+    """Measured, pitfall 11: "A write tool's status="error" result is a failure, not wireup-invalid"; a read's stays."""
+    seen, host, _ = looked(FAILED[shape], writes=writes)
     only = seen[0] if isinstance(seen, list) else seen
     only = only.update["messages"][0] if isinstance(only, Command) else only
     assert (only.content, only.status, host.rows()) == ("no route", "error", ())

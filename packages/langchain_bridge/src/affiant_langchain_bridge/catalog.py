@@ -18,6 +18,8 @@ from affiant_core.errors import WiringFault
 from affiant_langchain_bridge.parameters import Parameters
 from affiant_langchain_bridge.seam import Seam, TurnOf, turn_from_config
 
+_MCP = "langchain_mcp_adapters"  # whose tools call another server, and can be told by nothing else
+
 
 class _BoundTool(BaseTool):
     """A declared function. All its parameters are the model's, so no name of one means anything to LangChain."""
@@ -75,7 +77,8 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     """
     seam = Seam(affiant, turn_of)
     native = [tool for tool in tools if isinstance(tool, BaseTool)]
-    faults = [fault for tool in tools for fault in _faults_of(tool)]
+    writes = {each.name for each in affiant.registry if each.is_write}
+    faults = [fault for tool in tools for fault in _faults_of(tool, writes)]
     twins: dict[str, list[str]] = {}
     for name in [tool.name for tool in native] + [each.name for each in affiant.registry if each.function is not None]:
         twins.setdefault(re.sub("[^a-z0-9]+", "_", name.lower()), []).append(repr(name))
@@ -92,7 +95,7 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     return [seam.bridged(tool, Parameters.of(tool)) for tool in native]
 
 
-def _faults_of(tool: object) -> Iterator[WiringFault]:
+def _faults_of(tool: object, writes: set[str]) -> Iterator[WiringFault]:
     if isinstance(tool, dict):
         subject = f"tool {tool.get('name') or tool.get('type') or 'unnamed'!r}"
         fault = "it is a provider's own tool (a dictionary); it runs at the provider, where no gate can stand."
@@ -103,6 +106,9 @@ def _faults_of(tool: object) -> Iterator[WiringFault]:
         yield WiringFault(subject, "it is not a LangChain tool.", remedy)
     elif getattr(type(tool), "__affiant_bridged__", False):
         yield WiringFault(f"tool {tool.name!r}", "it is bridged already.", "Wrap each tool once.")
+    elif tool.name in writes and _MCP in str(getattr(getattr(tool, "coroutine", None), "__module__", "")):
+        fault = "it is declared to write and acts on its own server, before any gate could see its result."
+        yield WiringFault(f"tool {tool.name!r}", fault, "Declare a tool of your own that builds the proposal instead.")
     else:
         for name in ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream"):
             owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))
