@@ -128,12 +128,10 @@ def test_other_results_cross_untouched_where_no_write_is_declared(mode, descript
 def test_an_error_of_a_declared_write_passes_with_its_own_code(mode, spelling):
     """DECISIONS 7, seed "Any tool, read or write, that fails returns ToolError": the domain's own code passes."""
     host = Host()
-    returned = spelling(
-        ToolError(tool_name="set_limit", code="CUSTOMER_NOT_FOUND", message="No such customer.", retryable=True)
-    )
-    invocation = host.write(mode, returned)
+    own = ToolError(tool_name="set_limit", code="CUSTOMER_NOT_FOUND", message="No such customer.", retryable=True)
+    invocation = host.write(mode, spelling(own))
     assert invocation.envelope().code == "CUSTOMER_NOT_FOUND"
-    assert invocation.result == ToolError.model_validate(invocation.envelope())
+    assert invocation.result == own
     assert host.rows() == ()
 
 
@@ -802,6 +800,9 @@ def test_c21_a_turn_that_is_cancelled_during_filing_leaves_a_whole_row():
     (row,) = host.rows()
     assert row.status is ReviewStatus.PENDING
     assert len(outbox.cards) == 1
+    assert host.write("sync", proposal()).result
+    assert len(host.rows()) == 1
+    assert host.gate.decide.sync(row.entry_id, Approve(), act()).status is ReviewStatus.APPROVED
 
 
 def test_c21_a_policy_that_takes_its_time_does_not_hold_up_a_cancellation():

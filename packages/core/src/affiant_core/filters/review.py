@@ -98,7 +98,7 @@ class ReviewGateFilter:
             await self._file(invocation, envelope)
         elif invocation.is_declared_write and isinstance(envelope, ToolError):
             invocation.result = envelope  # and nothing that came beside it
-        elif invocation.is_declared_write and not isinstance(envelope, ToolError) and not invocation.failed:
+        elif invocation.is_declared_write and not invocation.failed:
             log.warning(
                 "Tool %s is declared to write and returned a %s instead of a WriteProposal; nothing was filed",
                 invocation.qualified_name,
