@@ -12,9 +12,13 @@ from affiant_core.affiant import DEFAULT_RESULT_CEILING, MINIMUM_RESULT_CEILING,
 from affiant_core.authority import Approve
 from affiant_core.context import ActContext, Member
 from affiant_core.docket.memory import InMemoryDocketStore
+from affiant_core.docket.store import Listing
+from affiant_core.envelope import WriteProposal
 from affiant_core.errors import DecisionUnauthorized, WireupInvalid, WiringError
 from affiant_core.filters.failures import ErrorRule
 from affiant_core.filters.review import ReviewContext
+from affiant_core.filters.short_circuit import Interceptor
+from affiant_core.pipeline import Stage
 from affiant_core.policy import StandingOrder
 from affiant_core.registry import ToolRegistry, read_tool, write_tool
 from affiant_core.vocabulary import CoverageCategory, ReviewStatus
@@ -397,6 +401,70 @@ def test_an_error_rule_without_a_code_is_refused():
 
 def test_an_uncovered_tool_that_nobody_declared_is_refused():
     """C18: a declaration about a tool that does not exist is refused at wiring, by name."""
-    host = Affiant(docket=InMemoryDocketStore(), uncovered={"nosuch": CoverageCategory.HOSTED_MCP})
+    host = Affiant(docket=InMemoryDocketStore(), uncovered={"nosuch": CoverageCategory.NO_EXECUTE})
     with pytest.raises(WiringError, match=r"'nosuch'.*no such tool"):
         host.check()
+
+
+# --- two stages, and tools that no seam stands in front of ---------------------------------------------------------
+
+
+@both
+def test_the_two_stages_together_are_the_whole(mode):
+    """DECISIONS 9: an inner hook carries all but the review; the outer one files what it is handed, once."""
+    host, outside = affiant(), []
+
+    async def watch(invocation, call_next):
+        await call_next()
+        outside.append(type(invocation.envelope()).__name__)
+
+    host = affiant(filters=[watch])
+    inner = run(mode, host.pipeline(stage=Stage.INVOCATION), proposal())
+    assert isinstance(inner.result, WriteProposal)
+    assert host.gate.page.sync(Listing.ALL, tenant_id="acme").entries == ()
+    outer = run(mode, host.pipeline(stage=Stage.COMPLETION), inner.result, next_is_tool_body=False)
+    assert model_json(outer.result)["outcome"] == "filed"
+    assert outside == ["WriteProposal"]
+
+
+@both
+def test_an_interceptors_answer_is_reviewed_in_the_stage_that_reviews(mode):
+    """REFERENCE 6.3: where the review is a stage of its own, an interceptor's proposal is filed there, not before."""
+    supplied = Interceptor(lambda name, arguments: True, lambda name, arguments: proposal())
+    host = affiant(interceptors=[supplied])
+    body = Body(proposal(limit=1))
+    inner = run(mode, host.pipeline(stage=Stage.INVOCATION), body)
+    assert (body.calls, inner.tool_executed) == (0, False)
+    outer = run(mode, host.pipeline(stage=Stage.COMPLETION), inner.result)
+    assert model_json(outer.result)["outcome"] == "filed"
+
+
+@both
+def test_a_failure_of_the_completion_is_mapped_there_and_not_tried_again(mode):
+    """DECISIONS 15: the next step of the completion is a framework's own continuation, which must not run twice."""
+    body = Body(TimeoutError("host db-internal-7"))
+    outcome = run(mode, affiant().pipeline(stage=Stage.COMPLETION), body, next_is_tool_body=False)
+    assert (body.calls, outcome.envelope().retryable) == (1, True)
+    assert "db-internal-7" not in outcome.result.to_json_string()
+
+
+def test_a_hosted_tool_is_refused_by_its_category_unless_the_host_names_it():
+    """CV-4: what no gate can stand in front of is refused at wiring with its own code, or accepted by name."""
+    events = Events()
+    host = affiant(listeners=[events])
+    offered = {"web_search": CoverageCategory.PROVIDER_EXECUTED, "crm": CoverageCategory.HOSTED_MCP}
+    with pytest.raises(WiringError) as caught:
+        host.check(["nosuch"], hosted=offered)
+    codes = {fault.subject: fault.code.value for fault in caught.value.faults}
+    assert codes["tool 'web_search'"] == codes["tool 'crm'"] == "coverage-refused"
+    assert codes["tool 'nosuch'"] == "wireup-invalid"
+    assert "provider-executed" in str(caught.value)
+    assert events.keys == ["coverage.refused", "coverage.refused"]
+    affiant(uncovered=offered).check(hosted=offered)
+
+
+def test_a_hosted_tool_that_is_accepted_for_another_reason_is_refused():
+    """CV-4: the host accepts a tool for what it is; another category is another risk."""
+    host = affiant(uncovered={"crm": CoverageCategory.PROVIDER_EXECUTED})
+    with pytest.raises(WiringError, match=r"'crm'.*hosted-mcp"):
+        host.check(hosted={"crm": CoverageCategory.HOSTED_MCP})

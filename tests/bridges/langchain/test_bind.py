@@ -308,7 +308,7 @@ def test_an_agent_is_offered_the_tools_as_they_are():
 
 def test_a_version_that_was_not_tested_is_refused(monkeypatch):
     """CONTRIBUTING, "It checks the framework's version before it touches it": another major version is refused."""
-    monkeypatch.setattr("affiant_core.bridge.metadata.version", lambda _: "2.0.1")
+    monkeypatch.setattr("affiant_core.bridge.wiring.metadata.version", lambda _: "2.0.1")
     with pytest.raises(WireupInvalid, match="langchain-core"):
         bind(Host(LimitDesk()).affiant)
     with pytest.raises(WireupInvalid, match="langchain-core"):

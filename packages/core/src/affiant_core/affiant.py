@@ -13,7 +13,7 @@ from affiant_core.card import Transport
 from affiant_core.context import TurnContext, require_turn
 from affiant_core.docket.store import DocketStore
 from affiant_core.driver import ASYNCHRONOUS
-from affiant_core.errors import WireupInvalid, WiringError, WiringFault
+from affiant_core.errors import RefusalCode, WireupInvalid, WiringError, WiringFault
 from affiant_core.filters.extraction import ContextExtractionFilter, ContextExtractor
 from affiant_core.filters.failures import ErrorRule, ToolErrorFilter
 from affiant_core.filters.review import (
@@ -25,7 +25,7 @@ from affiant_core.filters.review import (
 from affiant_core.filters.short_circuit import DeterministicShortCircuit, Interceptor
 from affiant_core.filters.tracing import ToolTracingFilter
 from affiant_core.gate import DEFAULT_TTL, ReviewGate
-from affiant_core.pipeline import Filter, Pipeline
+from affiant_core.pipeline import Filter, Pipeline, Stage
 from affiant_core.policy import Policy, RiskScorer
 from affiant_core.reading import Clock
 from affiant_core.registry import FieldDeclaration, ToolDescriptor, ToolRegistry
@@ -104,7 +104,7 @@ class Affiant(AbstractContextManager["Affiant"]):
         self.terminate_on_review = terminate_on_review
         self._layers = (tuple(filters), tuple(interceptors), tuple(extractors))
         self._errors = dict(errors or {})
-        self._uncovered = tuple(uncovered or ())
+        self._uncovered = dict(uncovered or {})
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -126,11 +126,14 @@ class Affiant(AbstractContextManager["Affiant"]):
         """Close the Docket. The object is not used again."""
         self.docket.close()
 
-    def pipeline(self, propagates: Callable[[BaseException], bool] = lambda _: False) -> Pipeline:
+    def pipeline(
+        self, propagates: Callable[[BaseException], bool] = lambda _: False, *, stage: Stage = Stage.WHOLE
+    ) -> Pipeline:
         """The layers around a call, outermost first. ``propagates`` names a framework's own control flow.
 
         This list is the order, and the only place that states it. The review stands inside everything that looks at
-        results, so that they see what the gate made of a proposal, and outside the tool.
+        results, so that they see what the gate made of a proposal, and outside the tool. Where a framework has two
+        hooks, each carries its ``stage``: the review and a mapping of its failures, or all the rest.
         """
         host_filters, interceptors, extractors = self._layers
         failures = ToolErrorFilter(self.telemetry, self._errors, propagates)
@@ -141,15 +144,19 @@ class Affiant(AbstractContextManager["Affiant"]):
             terminate_on_review=self.terminate_on_review,
             propagates=failures.propagates,
         )
+        if stage is Stage.COMPLETION:
+            return Pipeline([failures, review], stage)
+        is_whole = stage is Stage.WHOLE
         return Pipeline(
             [
                 *host_filters,
                 failures,
-                *([DeterministicShortCircuit(interceptors, review)] if interceptors else []),
+                *([DeterministicShortCircuit(interceptors, review if is_whole else None)] if interceptors else []),
                 ToolTracingFilter(self.telemetry),
                 *(ContextExtractionFilter(each, self.telemetry, failures.propagates) for each in extractors),
-                review,
-            ]
+                *([review] if is_whole else []),
+            ],
+            stage,
         )
 
     def declare_read(self, name: str, *, plugin: str | None = None, entity_type: str | None = None) -> ToolDescriptor:
@@ -171,17 +178,28 @@ class Affiant(AbstractContextManager["Affiant"]):
             name, operation=operation, entity_type=entity_type, plugin=plugin, fields=fields, strategy=strategy
         )
 
-    def check(self, tool_names: Iterable[str] = ()) -> None:
+    def check(self, tool_names: Iterable[str] = (), hosted: Mapping[str, CoverageCategory] | None = None) -> None:
         """Check the whole wiring, with the names of the tools that a framework is about to offer.
+
+        ``hosted`` are the tools among them that no seam stands in front of, such as those that a provider runs itself,
+        and why. Each is refused with ``coverage-refused`` unless the host has named it in ``uncovered`` (CV-4).
 
         Raises ``WiringError`` listing every undeclared tool and every other fault at once (CV-1).
         """
         faults = [*self.registry.faults(), *self.registry.undeclared(tool_names)]
         faults += [
             WiringFault(f"uncovered tool {name!r}", "no such tool is declared.", "Declare it, or leave it out.")
-            for name in self._uncovered
-            if self.registry.find(name) is None
+            for name, category in self._uncovered.items()
+            # What runs elsewhere is known to a framework or a provider, and to no registry.
+            if category == CoverageCategory.NO_EXECUTE and self.registry.find(name) is None
         ]
+        for name, category in (hosted or {}).items():
+            if self._uncovered.get(name) != category:
+                faults.append(uncovered_fault(name, category))
+                self.telemetry.emit(
+                    "coverage.refused",
+                    {"gen_ai.tool.name": name, "coverage.category": category.value, "phase": "wire-up"},
+                )
         faults += self._authorization_faults()
         if faults:
             raise WiringError(faults)
@@ -222,6 +240,24 @@ class Affiant(AbstractContextManager["Affiant"]):
             except WiringError as error:
                 faults += error.faults
         return faults
+
+
+def uncovered_fault(name: str, category: CoverageCategory) -> WiringFault:
+    """The fault of a tool that no seam stands in front of, and which the host has not named (CV-4)."""
+    return WiringFault(
+        f"tool {name!r}",
+        f"coverage-refused ({category.value}): {_WHERE_IT_RUNS[category]}, where no gate can stand.",
+        f"Leave it out, put a tool of your own in its place, or accept it by name: uncovered={{{name!r}: "
+        f"CoverageCategory.{category.name}}}.",
+        RefusalCode.COVERAGE_REFUSED,
+    )
+
+
+_WHERE_IT_RUNS = {
+    CoverageCategory.NO_EXECUTE: "the framework runs it past every hook",
+    CoverageCategory.PROVIDER_EXECUTED: "it runs at the model's provider",
+    CoverageCategory.HOSTED_MCP: "the model's provider calls it on another server",
+}
 
 
 def _without_tools(target: object) -> WiringFault:

@@ -94,11 +94,15 @@ class WireupInvalid(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class WiringFault:
-    """One thing that is wrong with the wiring: whose, what, and what to write instead."""
+    """One thing that is wrong with the wiring: whose, what, and what to write instead.
+
+    ``code`` is ``coverage-refused`` for a tool that no gate can stand in front of (CV-4).
+    """
 
     subject: str
     fault: str
     remedy: str
+    code: RefusalCode = RefusalCode.WIREUP_INVALID
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.fault} {self.remedy}"

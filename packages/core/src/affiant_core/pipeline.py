@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol, TypeAlias
 
 from affiant_core.context import TurnContext
@@ -113,16 +114,32 @@ class Filter(Protocol):
         ...
 
 
+class Stage(Enum):
+    """Which part of the onion a framework's hook carries.
+
+    Most frameworks have one hook around a call, and it carries the whole. Where a framework has two, the inner one
+    carries the invocation and the outer one the completion, and the bridge hands the result from one to the other.
+    """
+
+    WHOLE = "whole"
+    INVOCATION = "invocation"
+    """Everything but the review. A proposal comes out as it is; the bridge shows it to nobody but the completion."""
+    COMPLETION = "completion"
+    """The review, and the mapping of its failures."""
+
+
 class Pipeline:
     """Filters in order, the first outermost."""
 
-    def __init__(self, filters: Sequence[Filter]) -> None:
+    def __init__(self, filters: Sequence[Filter], stage: Stage = Stage.WHOLE) -> None:
         self.filters: tuple[Filter, ...] = tuple(filters)
+        self.stage: Stage = stage
 
     async def run(self, invocation: ToolInvocation, body: Body) -> ToolInvocation:
         """Run a call through every filter and the body; the outcome is on the invocation, which is also returned."""
         await self._enter(0, invocation, body)
-        _hold_back_uncleared(invocation)
+        if self.stage is not Stage.INVOCATION:
+            hold_back_uncleared(invocation)
         return invocation
 
     def run_now(self, invocation: ToolInvocation, body: Body) -> ToolInvocation:
@@ -141,7 +158,7 @@ class Pipeline:
         invocation.tool_executed = True
 
 
-def _hold_back_uncleared(invocation: ToolInvocation) -> None:
+def hold_back_uncleared(invocation: ToolInvocation) -> None:
     """The last line: a proposal leaves only as what the gate made of it (CV-2)."""
     result = invocation.result
     if invocation.cleared is result:

@@ -250,7 +250,7 @@ class ToolRegistry:
                 )
             # A tool with a function is offered under its bare name; those of a framework, within their plugin.
             offered_in = descriptor.plugin if descriptor.function is None else _BARE
-            twin = seen.setdefault((offered_in, _normalised(descriptor.name)), descriptor)
+            twin = seen.setdefault((offered_in, normalised_name(descriptor.name)), descriptor)
             if twin is not descriptor:
                 faults.append(
                     WiringFault(
@@ -302,7 +302,8 @@ def _listed(descriptors: Iterable[ToolDescriptor]) -> str:
     return ", ".join(descriptor.qualified_name for descriptor in descriptors)
 
 
-def _normalised(name: str) -> str:
+def normalised_name(name: str) -> str:
+    """A name as the loosest provider would keep it; two tools that share one cannot be told apart (C18)."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower())
 
 

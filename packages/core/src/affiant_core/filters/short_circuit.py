@@ -22,10 +22,11 @@ class Interceptor:
 class DeterministicShortCircuit:
     """Asks each interceptor in order; the first that matches supplies the result and the tool does not run.
 
-    A proposal that is supplied in this way goes to the gate like any other, on every backend.
+    A proposal that is supplied in this way goes to the gate like any other, on every backend. ``review`` is ``None``
+    where the review is a stage of its own, which every result meets.
     """
 
-    def __init__(self, interceptors: Sequence[Interceptor], review: ReviewGateFilter) -> None:
+    def __init__(self, interceptors: Sequence[Interceptor], review: ReviewGateFilter | None) -> None:
         self._interceptors = tuple(interceptors)
         self._review = review
 
@@ -35,6 +36,7 @@ class DeterministicShortCircuit:
             arguments = deepcopy(invocation.arguments)
             if interceptor.matches(invocation.tool_name, arguments):
                 invocation.result = await invocation.driver.call(interceptor.supply, invocation.tool_name, arguments)
-                await self._review.review(invocation)
+                if self._review is not None:
+                    await self._review.review(invocation)
                 return
         await call_next()

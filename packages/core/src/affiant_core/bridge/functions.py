@@ -1,0 +1,186 @@
+"""A host's own functions as tools: what a model may pass to them, and how they are called with it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from affiant_core.affiant import Affiant
+from affiant_core.bridge.arguments import ArgumentsRefused, argument_fault
+from affiant_core.context import ActContext, TurnContext
+from affiant_core.driver import Driver
+from affiant_core.errors import WiringError, WiringFault
+from affiant_core.registry import ToolDescriptor
+
+
+def turn_parameter(function: Callable[..., Any]) -> str | None:
+    """The parameter through which a tool asks for its ``TurnContext``; the model neither sees nor fills it."""
+    return next((name for name, hint in _hints(function).items() if _is_context(hint)), None)
+
+
+def _is_context(hint: object) -> bool:
+    """Whether an annotation is a context, and at most ``None`` or a remark beside it."""
+    if get_origin(hint) is Annotated:
+        return _is_context(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return all(map(_is_context, set(get_args(hint)) - {NoneType}))
+    return isinstance(hint, type) and issubclass(hint, ActContext)
+
+
+def _parts(hint: object) -> Iterator[object]:
+    """An annotation and everything inside it, each once, since an alias may contain itself."""
+    seen: dict[int, object] = {}
+    waiting = [hint]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen[id(part)] = part
+            yield part
+            waiting += (*get_args(part), getattr(part, "__value__", None), getattr(part, "__supertype__", None))
+
+
+def argument_model(descriptor: ToolDescriptor) -> type[BaseModel]:
+    """What the model may pass to a tool, as a pydantic model closed to unknown names.
+
+    Raises ``WiringError`` for a function that cannot be described so: ``*args``, ``**kwargs``, missing or unreadable
+    annotations.
+    """
+    function = _function_of(descriptor)
+    hidden = turn_parameter(function)
+    hints = _hints(function)
+    members: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == hidden:
+            continue
+        if name not in hints:
+            fault = f"its parameter {name!r} has no annotation, so a model cannot be told what to send."
+            raise _unbindable(descriptor, fault, "Annotate it; the turn as TurnContext.")
+        if any(map(_is_context, _parts(hints[name]))):
+            fault = f"a model could fill in the context of its parameter {name!r}."
+            raise _unbindable(descriptor, fault, "Take the turn in one parameter, annotated TurnContext.")
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise _unbindable(descriptor, f"its parameter {name!r} cannot be passed by name.", "Name each parameter.")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        members[name] = (hints[name], Field(default))
+    try:
+        return create_model(
+            f"{descriptor.name}_arguments",
+            __config__=ConfigDict(extra="forbid"),
+            __doc__=descriptor.description,
+            **members,
+        )
+    except Exception as error:  # pydantic has many ways of saying that an annotation means nothing to it
+        raise _unbindable(
+            descriptor,
+            f"its parameters cannot be described ({type(error).__name__}).",
+            "Annotate them with plain types, and let no name start with '_'.",
+        ) from error
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    target = function.__func__ if inspect.ismethod(function) else function
+    try:
+        hints = get_type_hints(target, include_extras=True)
+    except Exception as error:  # evaluating text may fail in every way that Python knows
+        raise WiringError(
+            [
+                WiringFault(
+                    f"tool {getattr(target, '__qualname__', target)!r}",
+                    f"its annotations cannot be read ({type(error).__name__}: {error}).",
+                    "Import every annotated type at run time, not under TYPE_CHECKING.",
+                )
+            ]
+        ) from error
+    hints.pop("return", None)
+    return hints
+
+
+def _function_of(descriptor: ToolDescriptor) -> Callable[..., Any]:
+    if descriptor.function is None:
+        raise _unbindable(descriptor, "it is declared without a function.", "Pass the tool object, not its class.")
+    return descriptor.function
+
+
+def _unbindable(descriptor: ToolDescriptor, fault: str, remedy: str) -> WiringError:
+    return WiringError([WiringFault(f"tool {descriptor.qualified_name!r}", fault, remedy)])
+
+
+def bindable(affiant: Affiant) -> tuple[ToolDescriptor, ...]:
+    """The registered tools that have a function, after the whole wiring was checked.
+
+    Raises ``WiringError`` with every fault, those of the tools' signatures included.
+    """
+    if not isinstance(affiant, Affiant):
+        raise TypeError(
+            f"a bridge binds an Affiant, not a {type(affiant).__name__}; wrap the tools in Affiant(tools=...)."
+        )
+    faults: list[WiringFault] = []
+    try:
+        affiant.check()
+    except WiringError as error:
+        faults += error.faults
+    tools = tuple(descriptor for descriptor in affiant.registry if descriptor.function is not None)
+    for descriptor in tools:
+        try:
+            argument_model(descriptor)
+        except WiringError as error:
+            faults += error.faults
+    if not tools:
+        remedy = "Pass an object of the tool class as tools=, or use wrap()."
+        faults.append(WiringFault("tools", "there are none to bind.", remedy))
+    if faults:
+        raise WiringError(faults)
+    return tools
+
+
+# --- calling one ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFunction:
+    """A registered function with what a model may pass to it, for frameworks that leave both to the bridge."""
+
+    descriptor: ToolDescriptor
+    function: Callable[..., Any]
+    model: type[BaseModel]
+    turn: str | None
+    """The parameter that gets the ``TurnContext``, if the function asks for it."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the parameters, as a model is shown it."""
+        schema = self.model.model_json_schema()
+        schema.pop("description", None)  # the tool's own, which frameworks show beside the schema
+        return schema
+
+    async def call(self, driver: Driver, arguments: Mapping[str, object], turn: TurnContext) -> object:
+        """Validate a model's arguments and call the function with them.
+
+        Under the asynchronous driver a plain function runs in a worker thread, with the caller's context variables.
+        Raises ``ArgumentsRefused``, naming the parameters and no value, for arguments that do not fit.
+        """
+        try:
+            values = self.model.model_validate(arguments)
+        except ValidationError as error:
+            raise ArgumentsRefused("the arguments do not fit the parameters.", tuple(argument_fault(error))) from None
+        taken = {name: getattr(values, name) for name in type(values).model_fields}
+        if self.turn is not None:
+            taken[self.turn] = turn
+        return await driver.offload(self.function, **taken)
+
+
+def bound_functions(affiant: Affiant) -> tuple[BoundFunction, ...]:
+    """Every function that a host gave its ``Affiant``, after the whole wiring was checked.
+
+    Raises ``WiringError`` with every fault, those of the tools' signatures included.
+    """
+    return tuple(
+        BoundFunction(each, function, argument_model(each), turn_parameter(function))
+        for each in bindable(affiant)
+        if (function := each.function) is not None
+    )

@@ -1,0 +1,91 @@
+"""Results on their way out: one text for the model, under a ceiling, an envelope always as its JSON (DECISIONS 5)."""
+
+from __future__ import annotations
+
+from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError, WriteProposal
+from affiant_core.pipeline import ToolInvocation
+from affiant_core.telemetry import Telemetry
+from affiant_core.wire import quote
+
+
+def model_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry) -> str | None:
+    """What the model is given: the envelope's JSON, or the text as it is; ``None`` for an object that is neither.
+
+    An envelope that names no tool gets the tool's own name. One that is larger than ``ceiling`` bytes of UTF-8 is cut,
+    says so, and stays valid JSON. Text that is no envelope crosses untouched (DECISIONS 5).
+    """
+    content = invocation.text()
+    if not isinstance(content, ToolEnvelope):
+        envelope = invocation.envelope()
+        if envelope is None or content is None or _utf8_length(content) <= ceiling:
+            return content
+        content = envelope
+    if not content.tool_name:
+        content = content.model_copy(update={"tool_name": invocation.tool_name})
+    text = content.to_json_string()
+    size = _utf8_length(text)
+    if size <= ceiling:
+        return text
+    kept = _cut(content, size, ceiling)
+    telemetry.emit(
+        "affiant.result.cut",
+        {"gen_ai.tool.name": invocation.tool_name, "result.bytes": size, "result.kept": _utf8_length(kept)},
+    )
+    return kept
+
+
+def _utf8_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+_NOTE_ROOM = 256
+"""What the longest note about a cut needs, in bytes."""
+
+
+def _cut(envelope: ToolEnvelope, size: int, ceiling: int) -> str:
+    tool_name = _fitting_text(envelope.tool_name, 128)
+    if not isinstance(envelope, ReadResult):
+        is_filed = isinstance(envelope, WriteProposal)  # nothing else comes out of the pipeline
+        result = "The proposal is filed for review, and its record" if is_filed else "The result"
+        too_large = ToolError(
+            tool_name=tool_name,
+            timestamp=envelope.timestamp,
+            code="RESULT_TOO_LARGE",
+            message=f"{result} of {size} bytes is larger than the limit of {ceiling} bytes and cannot be shown.",
+        )
+        return too_large.to_json_string()
+    summary = _fitting_text(envelope.summary, 512)
+    shown = envelope.model_copy(update={"markdown": "", "entities": (), "summary": summary, "tool_name": tool_name})
+    room = ceiling - _utf8_length(shown.to_json_string()) - _NOTE_ROOM
+    markdown = _fitting_text(envelope.markdown, room // 2)
+    room -= _spelled_length(markdown)
+    entities = []
+    for entity in envelope.entities:
+        room -= _utf8_length(entity.to_json_string()) + 1
+        if room < 0:
+            break
+        entities.append(entity)
+    note = (
+        f" [Cut to fit {ceiling} bytes: {len(entities)} of {len(envelope.entities)} entities, "
+        f"{_utf8_length(markdown)} of {_utf8_length(envelope.markdown)} bytes of markdown and "
+        f"{_utf8_length(summary)} of {_utf8_length(envelope.summary)} bytes of summary are shown.]"
+    )
+    cut = shown.model_copy(update={"summary": summary + note, "markdown": markdown, "entities": tuple(entities)})
+    return cut.to_json_string()
+
+
+def _fitting_text(text: str, room: int) -> str:
+    """The longest start of ``text`` whose JSON spelling fits ``room`` bytes, never cut inside a character."""
+    shown = _first_bytes(text, room)
+    while shown and (excess := _spelled_length(shown) - room) > 0:
+        shown = shown[: len(shown) - max(1, excess // 6)]
+    return shown
+
+
+def _spelled_length(text: str) -> int:
+    return _utf8_length(quote(text))
+
+
+def _first_bytes(text: str, limit: int) -> str:
+    encoded = text.encode("utf-8")
+    return text if len(encoded) <= limit else encoded[: max(0, limit)].decode("utf-8", "ignore")
