@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -171,7 +172,7 @@ class BoundFunction:
         taken = {name: getattr(values, name) for name in type(values).model_fields}
         if self.turn is not None:
             taken[self.turn] = turn
-        return await driver.offload(self.function, **taken)
+        return await driver.offload(functools.partial(self.function, **taken))  # no name of a parameter is the driver's
 
 
 def bound_functions(affiant: Affiant) -> tuple[BoundFunction, ...]:

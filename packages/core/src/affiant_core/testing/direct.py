@@ -1,0 +1,87 @@
+"""The bridge to no framework at all: every call goes straight into the pipeline. The kit's oracle.
+
+What another backend does differently is either an asymmetry that its harness declares, or a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from affiant_core import bridge as shared
+from affiant_core.affiant import Affiant
+from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
+from affiant_core.pipeline import ToolInvocation
+from affiant_core.testing.harness import Backend, Capability, Gap, Harness, ToolCall, Unsupported, never
+
+
+class DirectBackend(Backend):
+    """The functions of an ``Affiant``, called through its pipeline and nothing else."""
+
+    def __init__(self, affiant: Affiant, *, carries_arguments: bool) -> None:
+        self._affiant = affiant
+        self._carries_arguments = carries_arguments
+        self._functions = {each.descriptor.name: each for each in shared.bound_functions(affiant)}
+        self._pipeline = affiant.pipeline()
+
+    async def call(self, call: ToolCall, context: object) -> str:
+        """Make one call on the event loop."""
+        return await self._call(call, context, ASYNCHRONOUS)
+
+    def call_now(self, call: ToolCall, context: object) -> str:
+        """Make one call in this thread."""
+        return run_now(self._call(call, context, SYNCHRONOUS))
+
+    async def _call(self, call: ToolCall, context: object, driver: Driver) -> str:
+        descriptor, turn = shared.admitted(self._affiant, call.name, lambda given: given, context, remedy="Pass one.")
+        invocation = ToolInvocation(call.name, turn, descriptor=descriptor, driver=driver)
+        sent = call.arguments
+        try:
+            arguments = shared.parse_arguments(sent) if isinstance(sent, str) else shared.carried_arguments(sent)
+        except shared.ArgumentsRefused as refused:
+            return shared.invalid_arguments(call.name, refused.places).to_json_string()
+        if self._carries_arguments:
+            invocation.arguments = dict(arguments)
+
+        async def body() -> object:
+            try:
+                return await self._functions[call.name].call(driver, arguments, turn)
+            except shared.ArgumentsRefused as refused:
+                return shared.invalid_arguments(call.name, refused.places)
+
+        await self._pipeline.run(invocation, body)
+        text = shared.model_text(invocation, ceiling=self._affiant.result_ceiling, telemetry=self._affiant.telemetry)
+        if text is None:
+            raise Unsupported("a result that is neither text nor an envelope")
+        return text
+
+
+class DirectHarness(Harness):
+    """The oracle. With ``carries_arguments=False`` it hands the gate none, as the two-stage backends do."""
+
+    name = "direct"
+
+    def __init__(self, *, carries_arguments: bool = True) -> None:
+        self.carries_arguments = carries_arguments
+        no_framework = never("there is no framework")
+        self.gaps: Mapping[str, Gap] = {
+            Capability.NATIVE_TOOLS: no_framework,
+            Capability.HOSTED_TOOLS: no_framework,
+            Capability.STREAMING: no_framework,
+            Capability.NESTED_AGENTS: no_framework,
+            Capability.SYNCHRONOUS_AGENT: no_framework,
+            Capability.OBSERVERS: no_framework,
+            Capability.TERMINATION: no_framework,
+            **({} if carries_arguments else {Capability.ARGUMENTS_AT_THE_GATE: never("it was told to carry none")}),
+        }
+
+    def wire(
+        self, affiant: Affiant, *, native: Sequence[Callable[..., Any]] = (), hosted: Sequence[str] = ()
+    ) -> DirectBackend:
+        """Check the wiring and take the functions."""
+        if native or hosted:
+            raise Unsupported("no tools but the Affiant's own")
+        return DirectBackend(affiant, carries_arguments=self.carries_arguments)
+
+    def __repr__(self) -> str:
+        return "direct" if self.carries_arguments else "direct without arguments"

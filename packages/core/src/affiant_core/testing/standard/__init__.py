@@ -1,0 +1,1 @@
+"""The standard tests, by subject. ``bridge_suite`` puts them together."""
