@@ -10,15 +10,35 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = "virtualenv"
+# uv, where it is installed, makes the environments in seconds; pip does the same in minutes.
+nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["lint", "types", "imports", "tests"]
 
 ROOT = Path(__file__).resolve().parent
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
-PACKAGES = ("./packages/core", "./packages/langchain_bridge")
+CORE = "./packages/core"
+BRIDGES = {
+    "agents": "./packages/agents_bridge",
+    "langchain": "./packages/langchain_bridge",
+    "sk": "./packages/sk_bridge",
+}
+MODULES = {name: f"affiant_{name}_bridge" for name in BRIDGES}
+PACKAGES = (CORE, *BRIDGES.values())
 PINS = ("-c", "constraints.txt")
+LATEST_PINS = ("-c", "constraints-latest.txt")
 OLDEST_PINS = ("-c", "constraints-oldest.txt")
+FOLDERS = {"agents": "openai_agents", "langchain": "langchain", "sk": "semantic_kernel"}
+# Which pins are the oldest and the latest of each framework. For openai-agents one release is in the supported range,
+# so the two sets differ in what it stands on; of semantic-kernel there is one release and one set.
+FRAMEWORK_PINS = {
+    ("agents", "oldest"): PINS,
+    ("agents", "latest"): LATEST_PINS,
+    ("langchain", "oldest"): OLDEST_PINS,
+    ("langchain", "latest"): LATEST_PINS,
+    ("sk", "oldest"): PINS,
+    ("sk", "latest"): PINS,
+}
 PROVIDERS = {"OPENAI_API_KEY": "langchain-openai", "ANTHROPIC_API_KEY": "langchain-anthropic"}
 PROTOCOL_VARIABLE = "AFFIANT_PROTOCOL_DIR"
 
@@ -28,14 +48,20 @@ def _install_group(session: nox.Session, *groups: str, pins: tuple[str, str] = P
     session.install(*pins, *nox.project.dependency_groups(PYPROJECT, *groups))
 
 
-def _install_packages(session: nox.Session, *groups: str, pins: tuple[str, str] = PINS, editable: bool = True) -> None:
-    """Install the packages from the checkout, and dependency groups.
+def _install_packages(
+    session: nox.Session,
+    *groups: str,
+    packages: tuple[str, ...] = PACKAGES,
+    pins: tuple[str, str] = PINS,
+    editable: bool = True,
+) -> None:
+    """Install packages from the checkout, all of them unless told otherwise, and dependency groups.
 
     The build backend comes from a group too, so that it is pinned and no package needs a build environment of its own.
     """
     _install_group(session, "build", *groups, pins=pins)
-    packages = [word for package in PACKAGES for word in ("-e", package)] if editable else PACKAGES
-    session.install(*pins, "--no-build-isolation", *packages)
+    wanted = [word for package in packages for word in ("-e", package)] if editable else packages
+    session.install(*pins, "--no-build-isolation", *wanted)
 
 
 def _protocol_folder(session: nox.Session) -> Path | None:
@@ -47,13 +73,13 @@ def _protocol_folder(session: nox.Session) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _pytest(session: nox.Session, *arguments: str) -> None:
+def _pytest(session: nox.Session, *arguments: str, command: tuple[str, ...] = ("pytest",)) -> None:
     """Run pytest with the protocol's documents, if there are any, and with the session's own arguments last."""
-    # LangChain would send what the tests do to LangSmith for whoever has that switched on.
-    env = {"LANGSMITH_TRACING_V2": "false"}
+    # Two frameworks would send what the tests do to a service of theirs, for whoever has that switched on.
+    env = {"LANGSMITH_TRACING_V2": "false", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
     if folder := _protocol_folder(session):
         env[PROTOCOL_VARIABLE] = str(folder)
-    session.run("pytest", *arguments, *session.posargs, env=env)
+    session.run(*command, *arguments, *session.posargs, env=env)
 
 
 def _empty_environment(session: nox.Session, folder: Path) -> str:
@@ -79,7 +105,7 @@ def types(session: nox.Session) -> None:
     # The wheel brings pyright and Node.js with it; the variable stops it from asking whether there is a newer one.
     env = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
     session.run("pyright", env=env)
-    for module in ("affiant_core", "affiant_langchain_bridge"):
+    for module in ("affiant_core", *MODULES.values()):
         # Every name that a user can reach has a type that every checker reads in the same way.
         session.run("pyright", "--verifytypes", module, "--ignoreexternal", env=env)
 
@@ -96,31 +122,59 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The whole test suite with coverage; arguments after -- go to pytest."""
-    _install_packages(session, "test")
-    _pytest(session, "--cov", "--cov-report=term")
+    """The whole test suite with coverage, in as many processes as there are cores; arguments after -- go to pytest."""
+    _install_packages(session, "test", "mcp")
+    session.run("coverage", "erase")
+    # Not by a plugin of pytest: the kit is one too, and what it imports must be counted.
+    _pytest(session, "-n", "auto", command=("coverage", "run", "-m", "pytest"))
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
 
 
 @nox.session
-def conformance(session: nox.Session) -> None:
-    """The conformance kit, and the protocol's public fixtures, which must be at hand."""
+@nox.parametrize(
+    ("bridge", "versions"),
+    [("core", "latest"), *FRAMEWORK_PINS],
+    ids=["core", *(f"{bridge}-{versions}" for bridge, versions in FRAMEWORK_PINS)],
+)
+def conformance(session: nox.Session, bridge: str, versions: str) -> None:
+    """The conformance kit: on each bridge with the oldest and the latest of its framework, and on the core's own parts.
+
+    The core's own parts are the stores, the protocol's public documents, which must be at hand, and the bridges beside
+    each other.
+    """
+    if bridge != "core":
+        pins = FRAMEWORK_PINS[bridge, versions]
+        if versions == "oldest" and pins == FRAMEWORK_PINS[bridge, "latest"]:
+            session.skip(f"one release is supported so far: it is tested as {bridge}-latest")
+        groups = ["kit", *(["langchain"] if bridge == "langchain" else [])]
+        _install_packages(session, *groups, packages=(CORE, BRIDGES[bridge]), pins=pins)
+        _pytest(
+            session, "-n", "auto", "--pyargs", "affiant_core.testing.test_bridge", "--affiant-bridge", MODULES[bridge]
+        )
+        return
     if _protocol_folder(session) is None:
         session.error(
             f"the protocol's documents are not at hand: set {PROTOCOL_VARIABLE} to the folder that holds their "
             "INDEX.json, fixtures, examples and schemas, or put that folder at ../shared/protocol"
         )
     _install_packages(session, "test")
-    _pytest(session, "tests/conformance")
+    _pytest(session, "-n", "auto", "tests/conformance")
 
 
 @nox.session
-def compat(session: nox.Session) -> None:
-    """The whole test suite with the oldest supported versions."""
-    _install_packages(session, "test", pins=OLDEST_PINS)
-    _pytest(session)
+@nox.parametrize("versions", ["oldest", "latest"])
+def compat(session: nox.Session, versions: str) -> None:
+    """The whole test suite with the oldest supported versions, and with the latest that go without semantic-kernel."""
+    bridges = {"oldest": ["langchain"], "latest": ["agents", "langchain"]}[versions]
+    pins = OLDEST_PINS if versions == "oldest" else LATEST_PINS
+    groups = ["test", *(["mcp"] if versions == "latest" else [])]
+    _install_packages(session, *groups, packages=(CORE, *(BRIDGES[name] for name in bridges)), pins=pins)
+    left_out = [f"--ignore=tests/bridges/{FOLDERS[name]}" for name in BRIDGES if name not in bridges]
+    _pytest(session, "-n", "auto", *left_out)
 
 
-@nox.session
+@nox.session(venv_backend="virtualenv")
 def install(session: nox.Session) -> None:
     """Build the wheels and use them as a stranger would: the core alone, then the core and a bridge."""
     example = ROOT / "examples" / "minimal.py"
@@ -147,9 +201,9 @@ def install(session: nox.Session) -> None:
         *PACKAGES,
         silent=True,
     )
-    core = next(wheels.glob("affiant_core-*.whl"))
-    bridge = next(wheels.glob("affiant_langchain_bridge-*.whl"))
-    for wheel in (core, bridge):
+    built = {wheel.name.partition("-")[0]: wheel for wheel in wheels.glob("*.whl")}
+    core, bridge = built["affiant_core"], built["affiant_langchain_bridge"]
+    for wheel in built.values():
         names = zipfile.ZipFile(wheel).namelist()
         for wanted in ("/py.typed", "/licenses/LICENSE"):
             if not any(name.endswith(wanted) for name in names):
@@ -167,12 +221,20 @@ def install(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """The leave desk: an agent proposes, a person decides; arguments after -- go to the program."""
-    _install_packages(session, "langchain")
+    """The leave desk: an agent proposes, a person decides. ``-- sk`` or ``-- agents`` plays it on another framework.
+
+    Other arguments after -- go to the program.
+    """
+    framework, arguments = "langchain", list(session.posargs)
+    if arguments and arguments[0] in BRIDGES:
+        framework = arguments.pop(0)
+    _install_packages(
+        session, *(["langchain"] if framework == "langchain" else []), packages=(CORE, BRIDGES[framework])
+    )
     for key, package in PROVIDERS.items():
-        if os.environ.get(key):
+        if framework == "langchain" and os.environ.get(key):
             session.install(package)  # a real model plays instead of the scripted one
-    session.run("python", "examples/leave_desk/__main__.py", *session.posargs)
+    session.run("python", "examples/leave_desk/__main__.py", "--framework", framework, *arguments)
 
 
 @nox.session

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import show
-from agent import say
+from agent import FRAMEWORKS, say
 from host import EXECUTOR, TENANT, open_host, write
 from hr import HEADCOUNT, HumanResources
 
@@ -43,7 +43,7 @@ def die_hard() -> None:
     signal.raise_signal(signal.SIGKILL)
 
 
-def propose(host: Affiant, hr: HumanResources) -> None:
+def propose(host: Affiant, hr: HumanResources, framework: str) -> None:
     """Act 1: two turns of conversation; the process is killed when the agent has filed."""
     find = [("find_employee", {"name": "Zoë"})]
     holiday = {
@@ -51,15 +51,17 @@ def propose(host: Affiant, hr: HumanResources) -> None:
     }  # fmt: skip
     sick = {"employee_id": ZOE, "start": "2026-11-27", "end": "2026-11-27", "kind": "sick"}
     script = [find, [("request_leave", holiday)], "It is filed; your manager decides."]
-    show.turn(say(host, ZOE, HOLIDAY, "chat-1", script), explain=True)
+    show.turn(say(framework, host, ZOE, HOLIDAY, "chat-1", script), explain=True)
     print()
-    show.turn(say(host, ZOE, SICK, "chat-1", [find, [("request_leave", sick)], "A standing order approved it."]))
+    show.turn(
+        say(framework, host, ZOE, SICK, "chat-1", [find, [("request_leave", sick)], "A standing order approved it."])
+    )
     show.leave(hr, "after both turns")
     print("\n*** The process is killed here (SIGKILL). ***")
     die_hard()
 
 
-def decide_and_crash(host: Affiant, hr: HumanResources) -> None:
+def decide_and_crash(host: Affiant, hr: HumanResources, framework: str) -> None:
     """Act 2: a new process finds everything, a manager decides, the host writes, and dies before it reports."""
     waiting = host.gate.rehydrate.sync(tenant_id=TENANT).entries
     show.waiting(waiting)
@@ -87,7 +89,7 @@ def decide_and_crash(host: Affiant, hr: HumanResources) -> None:
     die_hard()
 
 
-def report(host: Affiant, hr: HumanResources) -> None:
+def report(host: Affiant, hr: HumanResources, framework: str) -> None:
     """Act 3: the rows still say approved and unexecuted; the key shows that the writes were made; the host reports."""
     for row in host.gate.page.sync(Listing.APPROVED_UNEXECUTED, tenant_id=TENANT).entries:
         code = write(hr, row)
@@ -97,21 +99,21 @@ def report(host: Affiant, hr: HumanResources) -> None:
     show.leave(hr, "after the report")
 
 
-def reject(host: Affiant, hr: HumanResources) -> None:
+def reject(host: Affiant, hr: HumanResources, framework: str) -> None:
     """Act 4: an update with previous values is rejected, and the agent that tries again is told so."""
     call = [("move_leave", {"request_id": "leave-1", "start": "2027-03-08", "end": "2027-03-11"})]
-    show.turn(say(host, ZOE, MOVE, "chat-2", [call, "It is filed; your manager decides."]))
+    show.turn(say(framework, host, ZOE, MOVE, "chat-2", [call, "It is filed; your manager decides."]))
     [pending] = host.gate.page.sync(Listing.PENDING, tenant_id=TENANT).entries
     show.card(host.gate.card(pending), pending)
     show.docket_row("row before", pending)
     rejection = Reject("two others are away that week")
     show.docket_row("row after", host.gate.decide.sync(pending.entry_id, rejection, MANAGER))
     print()
-    show.turn(say(host, ZOE, MOVE, "chat-2", [call, "Your manager said no: two others are away that week."]))
+    show.turn(say(framework, host, ZOE, MOVE, "chat-2", [call, "Your manager said no: two others are away that week."]))
     show.leave(hr, "unchanged")
 
 
-def record(host: Affiant, hr: HumanResources) -> None:
+def record(host: Affiant, hr: HumanResources, framework: str) -> None:
     """Act 5: what the Docket can answer about every value in the HR table."""
     for row in host.gate.page.sync(Listing.ALL, tenant_id=TENANT).entries:
         show.line(
@@ -122,7 +124,7 @@ def record(host: Affiant, hr: HumanResources) -> None:
             show.line("", f"{field.name} = {field.value}: {field.tag.source}{earlier}; {field.tag.note or 'no note'}")
 
 
-ACTS: dict[str, tuple[str, Callable[[Affiant, HumanResources], None]]] = {
+ACTS: dict[str, tuple[str, Callable[[Affiant, HumanResources, str], None]]] = {
     "propose": ("1. The agent reads, and proposes. Nothing is written.", propose),
     "decide": ("2. A new process: the manager decides, the host writes.", decide_and_crash),
     "report": ("3. A new process: nothing was lost, nothing is written twice.", report),
@@ -132,22 +134,23 @@ ACTS: dict[str, tuple[str, Callable[[Affiant, HumanResources], None]]] = {
 KILLED = {"propose", "decide"}
 
 
-def run_act(name: str, folder: Path) -> None:
+def run_act(name: str, folder: Path, framework: str) -> None:
     """One act, in this process."""
     title, act = ACTS[name]
     show.heading(title)
     host, hr = open_host(folder)
     with host:
-        act(host, hr)
+        act(host, hr, framework)
 
 
-def run_all(folder: Path) -> int:
+def run_all(folder: Path, framework: str) -> int:
     """All acts, each in a process of its own."""
     HumanResources.create(folder / "hr.db")
-    show.paragraph(INTRODUCTION)
+    show.paragraph(f"{INTRODUCTION} The agent runs on {FRAMEWORKS[framework]}; the tools are the same on each.")
     for name in ACTS:
         sys.stdout.flush()
         command = [sys.executable, str(Path(__file__)), "--act", name, "--folder", str(folder)]
+        command += ["--framework", framework]
         status = subprocess.run(command, check=False).returncode
         expected = -signal.SIGKILL if name in KILLED else 0
         if status != expected:
@@ -164,20 +167,23 @@ def main() -> int:
         "--folder", type=Path, help="keep the two databases in this empty folder; a temporary one otherwise"
     )
     parser.add_argument("--act", choices=list(ACTS), help="run one act over a folder that earlier acts have filled")
+    parser.add_argument(
+        "--framework", choices=list(FRAMEWORKS), default="langchain", help="whose agent loop to play it on"
+    )
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if options.act:
         if options.folder is None:
             parser.error("--act needs --folder")
-        run_act(options.act, options.folder)
+        run_act(options.act, options.folder, options.framework)
         return 0
     if options.folder is not None:
         options.folder.mkdir(parents=True, exist_ok=True)
         if any(options.folder.iterdir()):
             parser.error(f"{options.folder} is not empty")
-        return run_all(options.folder)
+        return run_all(options.folder, options.framework)
     with tempfile.TemporaryDirectory(prefix="leave-desk-") as folder:
-        return run_all(Path(folder))
+        return run_all(Path(folder), options.framework)
 
 
 if __name__ == "__main__":

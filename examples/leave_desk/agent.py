@@ -1,71 +1,23 @@
-"""LangChain's own agent loop over the bridged tools, with a scripted model or, if there is a key, a real one."""
+"""One turn of one person, on whichever agent framework was chosen."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any
+import importlib
 
+from conversation import Said, Script
 from host import TENANT
-from langchain.agents import create_agent
-from langchain.chat_models import init_chat_model
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
 from affiant_core import Affiant, Member, Turn, TurnContext
-from affiant_langchain_bridge import bind
 
 SYSTEM_PROMPT = (
     "You are a leave desk. Look people up before you propose anything. Your write tools only file proposals: "
     "tell the person what was filed and that somebody else decides."
 )
-_KEYS = {"OPENAI_API_KEY": "openai:gpt-4.1-mini", "ANTHROPIC_API_KEY": "anthropic:claude-3-5-haiku-latest"}
+FRAMEWORKS = {"langchain": "LangChain", "sk": "Semantic Kernel", "agents": "the OpenAI Agents SDK"}
 
 
-class ScriptedModel(BaseChatModel):
-    """A chat model that plays its script: each step is a list of tool calls, or words. It needs no key."""
-
-    script: list[Any]
-    step: int = 0
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> ScriptedModel:
-        """The script knows which tools there are."""
-        return self
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **_: Any
-    ) -> ChatResult:
-        line = self.script[self.step]
-        self.step += 1
-        if isinstance(line, str):
-            message = AIMessage(line)
-        else:
-            calls = [
-                {"name": name, "args": arguments, "id": f"call-{self.step}-{number}"}
-                for number, (name, arguments) in enumerate(line, 1)
-            ]
-            message = AIMessage("", tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def choose_model(script: list[Any]) -> BaseChatModel:
-    """A real model when its key and its package are there, the scripted one otherwise."""
-    for key, name in _KEYS.items():
-        if os.environ.get(key):
-            try:
-                return init_chat_model(os.environ.get("LEAVE_DESK_MODEL", name))
-            except ImportError as error:
-                print(f"({key} is set, but {error}. Going on with the scripted model.)")
-    return ScriptedModel(script=script)
-
-
-def say(host: Affiant, who: str, words: str, conversation: str, script: list[Any]) -> list[BaseMessage]:
-    """One turn of one person: the agent runs to its end. Returns the messages of the turn."""
+def say(framework: str, host: Affiant, who: str, words: str, conversation: str, script: Script) -> list[Said]:
+    """Run the agent to the end of its turn, and return what was said."""
     turn = TurnContext(
         tenant_id=TENANT,
         principal=Member(who),  # the host has verified this; no payload can change it
@@ -73,7 +25,6 @@ def say(host: Affiant, who: str, words: str, conversation: str, script: list[Any
         conversation_id=conversation,
         turn=Turn(utterance=words, message_id=f"{conversation}-{len(words)}"),
     )
-    agent = create_agent(choose_model(script), bind(host), system_prompt=SYSTEM_PROMPT)
-    answer = agent.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"affiant": turn}})
-    messages: list[BaseMessage] = answer["messages"]
-    return messages
+    loop = importlib.import_module(f"frameworks.on_{framework}")  # only the chosen framework has to be installed
+    said: list[Said] = loop.run(host, turn, SYSTEM_PROMPT, words, script)
+    return [Said("person", words), *said]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from conversation import Said
 from hr import HumanResources
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from affiant_core import DocketEntry, EvidenceCard
 from affiant_core.docket.model import MemberAttestor, StandingOrderAttestor
@@ -29,22 +29,14 @@ def line(label: str, text: object) -> None:
     print(textwrap.fill(f"{label:<12} {text}", WIDTH, subsequent_indent=" " * 13, break_long_words=False))
 
 
-def turn(messages: list[BaseMessage], *, explain: bool = False) -> None:
+def turn(said: list[Said], *, explain: bool = False) -> None:
     """Everything that was said in a turn, as each party saw it. ``explain`` says what the first receipt is."""
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            line("→ model sees", message.text)
-            if explain and '"entryId"' in message.text:
-                line("", "(This receipt is what the model gets: names and a state, no values.)")
-                explain = False
-        elif isinstance(message, AIMessage):
-            for call in message.tool_calls:
-                arguments = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-                line("agent calls", f"{call['name']}({arguments})")
-            if message.text:
-                line("agent", message.text)
-        elif message.type == "human":
-            line("person", message.text)
+    labels = {"person": "person", "agent": "agent", "call": "agent calls", "tool": "→ model sees"}
+    for each in said:
+        line(labels[each.by], each.text)
+        if explain and each.by == "tool" and '"entryId"' in each.text:
+            line("", "(This receipt is what the model gets: names and a state, no values.)")
+            explain = False
 
 
 def card(evidence: EvidenceCard, row: DocketEntry) -> None:

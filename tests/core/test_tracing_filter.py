@@ -80,7 +80,17 @@ def test_a_call_is_one_span(mode, spans):
         (RETURNED, "error"),
         (RETURNED.to_json_string(), "error"),
     ],
-    ids=str,
+    ids=[
+        "read",
+        "text of a read",
+        "prose",
+        "blank",
+        "dictionary",
+        "empty text",
+        "nothing",
+        "error",
+        "text of an error",
+    ],
 )
 def test_how_the_call_ended(mode, spans, returned, status):
     """REFERENCE 6.5: an error envelope is error, empty text or nothing is empty, and everything else is ok."""

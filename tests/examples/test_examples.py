@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -40,9 +41,16 @@ def test_the_minimal_example_runs():
     assert last.startswith("{'c-1': 50} approved executed Amended by rev-1")
 
 
-def test_the_leave_desk_loses_nothing(tmp_path):
+FRAMEWORKS = {"langchain": "langchain", "sk": "semantic_kernel", "agents": "agents"}
+"""The names of the frameworks on the command line, and what each has to import."""
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_leave_desk_loses_nothing(framework, tmp_path):
     """AZ-5, C06: killed after filing and killed after writing, the desk finds every row, and writes each only once."""
-    status, said = run(ROOT / "examples" / "leave_desk", "--folder", tmp_path)
+    if importlib.util.find_spec(FRAMEWORKS[framework]) is None:
+        pytest.skip(f"{FRAMEWORKS[framework]} is not installed in this environment")
+    status, said = run(ROOT / "examples" / "leave_desk", "--folder", tmp_path, "--framework", framework)
     assert status == 0, said
     assert said.count("SIGKILL") == 2
     assert "already-written" in said
@@ -76,3 +84,18 @@ def test_the_packages_share_one_version():
             assert f"affiant-core=={version}" in project["dependencies"]
     assert affiant_core.ReadResult(summary="", markdown="").kind == "read"
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_custom_bridge_passes_the_kit():
+    """DESIGN, "testing": a fourth backend takes under 80 lines and no change of a test, and the kit runs on it."""
+    example = ROOT / "examples" / "custom_bridge" / "toy_bridge.py"
+    assert len(example.read_text(encoding="utf-8").splitlines()) < 80
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "--pyargs", "affiant_core.testing.test_bridge", "-p", "no:cacheprovider", "-q",
+         "-p", "no:randomly", "--affiant-bridge", "toy_bridge:HARNESS"],
+        capture_output=True, text=True, check=False, cwd=example.parent, timeout=300,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    assert "Affiant conformance" in ran.stdout
+    assert "arguments at the gate    yes" in ran.stdout
+    assert "streaming                never: it awaits tools" in ran.stdout

@@ -178,15 +178,22 @@ class Affiant(AbstractContextManager["Affiant"]):
             name, operation=operation, entity_type=entity_type, plugin=plugin, fields=fields, strategy=strategy
         )
 
-    def check(self, tool_names: Iterable[str] = (), hosted: Mapping[str, CoverageCategory] | None = None) -> None:
+    def check(
+        self,
+        tool_names: Iterable[str] = (),
+        hosted: Mapping[str, CoverageCategory] | None = None,
+        *,
+        faults: Iterable[WiringFault] = (),
+    ) -> None:
         """Check the whole wiring, with the names of the tools that a framework is about to offer.
 
         ``hosted`` are the tools among them that no seam stands in front of, such as those that a provider runs itself,
         and why. Each is refused with ``coverage-refused`` unless the host has named it in ``uncovered`` (CV-4).
+        ``faults`` are what a bridge has found by itself, to be told with the rest.
 
         Raises ``WiringError`` listing every undeclared tool and every other fault at once (CV-1).
         """
-        faults = [*self.registry.faults(), *self.registry.undeclared(tool_names)]
+        faults = [*faults, *self.registry.faults(), *self.registry.undeclared(tool_names)]
         faults += [
             WiringFault(f"uncovered tool {name!r}", "no such tool is declared.", "Declare it, or leave it out.")
             for name, category in self._uncovered.items()
@@ -202,7 +209,7 @@ class Affiant(AbstractContextManager["Affiant"]):
                 )
         faults += self._authorization_faults()
         if faults:
-            raise WiringError(faults)
+            raise WiringError(list(dict.fromkeys(faults)))
 
     def admit(
         self, tool_name: str, context: object, *, plugin: str | None = None, remedy: str = "Pass one explicitly."

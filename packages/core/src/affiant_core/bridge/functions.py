@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -111,16 +111,16 @@ def _unbindable(descriptor: ToolDescriptor, fault: str, remedy: str) -> WiringEr
     return WiringError([WiringFault(f"tool {descriptor.qualified_name!r}", fault, remedy)])
 
 
-def bindable(affiant: Affiant) -> tuple[ToolDescriptor, ...]:
+def bindable(affiant: Affiant, *, faults: Iterable[WiringFault] = ()) -> tuple[ToolDescriptor, ...]:
     """The registered tools that have a function, after the whole wiring was checked.
 
-    Raises ``WiringError`` with every fault, those of the tools' signatures included.
+    Raises ``WiringError`` with every fault, those of the tools' signatures and the bridge's own ``faults`` included.
     """
     if not isinstance(affiant, Affiant):
         raise TypeError(
             f"a bridge binds an Affiant, not a {type(affiant).__name__}; wrap the tools in Affiant(tools=...)."
         )
-    faults: list[WiringFault] = []
+    faults = list(faults)
     try:
         affiant.check()
     except WiringError as error:
@@ -175,13 +175,13 @@ class BoundFunction:
         return await driver.offload(functools.partial(self.function, **taken))  # no name of a parameter is the driver's
 
 
-def bound_functions(affiant: Affiant) -> tuple[BoundFunction, ...]:
+def bound_functions(affiant: Affiant, *, faults: Iterable[WiringFault] = ()) -> tuple[BoundFunction, ...]:
     """Every function that a host gave its ``Affiant``, after the whole wiring was checked.
 
-    Raises ``WiringError`` with every fault, those of the tools' signatures included.
+    Raises ``WiringError`` with every fault, those of the tools' signatures and the bridge's own ``faults`` included.
     """
     return tuple(
         BoundFunction(each, function, argument_model(each), turn_parameter(function))
-        for each in bindable(affiant)
+        for each in bindable(affiant, faults=faults)
         if (function := each.function) is not None
     )

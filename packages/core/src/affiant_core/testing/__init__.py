@@ -19,6 +19,7 @@ from affiant_core.testing.harness import (
     never,
     notimpl,
     notyet,
+    only,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "never",
     "notimpl",
     "notyet",
+    "only",
 ]

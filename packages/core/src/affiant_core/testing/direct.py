@@ -5,14 +5,13 @@ What another backend does differently is either an asymmetry that its harness de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from affiant_core import bridge as shared
 from affiant_core.affiant import Affiant
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
 from affiant_core.pipeline import ToolInvocation
-from affiant_core.testing.harness import Backend, Capability, Gap, Harness, ToolCall, Unsupported, never
+from affiant_core.testing.harness import Backend, Capability, Gap, Harness, ToolCall, Unsupported, never, only
 
 
 class DirectBackend(Backend):
@@ -63,24 +62,12 @@ class DirectHarness(Harness):
 
     def __init__(self, *, carries_arguments: bool = True) -> None:
         self.carries_arguments = carries_arguments
-        no_framework = never("there is no framework")
-        self.gaps: Mapping[str, Gap] = {
-            Capability.NATIVE_TOOLS: no_framework,
-            Capability.HOSTED_TOOLS: no_framework,
-            Capability.STREAMING: no_framework,
-            Capability.NESTED_AGENTS: no_framework,
-            Capability.SYNCHRONOUS_AGENT: no_framework,
-            Capability.OBSERVERS: no_framework,
-            Capability.TERMINATION: no_framework,
-            **({} if carries_arguments else {Capability.ARGUMENTS_AT_THE_GATE: never("it was told to carry none")}),
-        }
+        present = [Capability.ARGUMENT_TEXT, Capability.ARGUMENT_CHECK, Capability.CONTEXT_IS_LOUD]
+        present += [Capability.SYNCHRONOUS, *([Capability.ARGUMENTS_AT_THE_GATE] if carries_arguments else [])]
+        self.gaps: Mapping[str, Gap] = only(*present, otherwise=never("there is no framework"))
 
-    def wire(
-        self, affiant: Affiant, *, native: Sequence[Callable[..., Any]] = (), hosted: Sequence[str] = ()
-    ) -> DirectBackend:
+    def wire(self, affiant: Affiant) -> DirectBackend:
         """Check the wiring and take the functions."""
-        if native or hosted:
-            raise Unsupported("no tools but the Affiant's own")
         return DirectBackend(affiant, carries_arguments=self.carries_arguments)
 
     def __repr__(self) -> str:

@@ -81,6 +81,11 @@ def never(reason: str) -> Gap:
     return Gap("never", reason)
 
 
+def only(*capabilities: Capability, otherwise: Gap) -> dict[str, Gap]:
+    """The gaps of a backend that has these capabilities and lacks all others for one reason."""
+    return {each: otherwise for each in Capability if each not in capabilities}
+
+
 class Unsupported(AffiantError):
     """Raised by a backend for what it cannot do; a harness that raises it names the capability as a gap."""
 
@@ -176,15 +181,23 @@ class Harness(ABC):
     """The plugin under which this backend's own tools are declared, where the framework has plugins."""
 
     @abstractmethod
-    def wire(
-        self, affiant: Affiant, *, native: Sequence[Callable[..., Any]] = (), hosted: Sequence[str] = ()
-    ) -> Backend:
+    def wire(self, affiant: Affiant) -> Backend:
         """Offer the tools of ``affiant`` to a new host of the framework, as its bridge does at start-up.
 
+        Raises ``WiringError`` when the bridge refuses.
+        """
+
+    def wire_beside(
+        self, affiant: Affiant, *, native: Sequence[Callable[..., Any]] = (), hosted: Sequence[str] = ()
+    ) -> Backend:
+        """The same, with other tools beside the Affiant's.
+
         ``native`` are functions to make the framework's own tools of, under their own names; the kit declares those
-        that are to be declared. ``hosted`` are names of tools that a provider runs, offered beside the others.
+        that are to be declared. ``hosted`` are names of tools that a provider runs.
+
         Raises ``WiringError`` when the bridge refuses; ``Unsupported`` for tools that the framework does not have.
         """
+        raise Unsupported("no tools but the Affiant's own")
 
     def has(self, capability: Capability) -> bool:
         """Whether the backend has a capability."""

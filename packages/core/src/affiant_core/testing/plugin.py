@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 # A failing assertion of the kit then shows its values, as one in a test module does.
 pytest.register_assert_rewrite(
-    *(f"affiant_core.testing.{each}" for each in ("bridge_suite", "harness", "standard", "standard_store", "store_suite"))
+    *(f"affiant_core.testing.{each}" for each in ("bridge_suite", "standard", "standard_store", "store_suite"))
 )
 
 _NEEDS = "affiant_needs"

@@ -13,7 +13,7 @@ from affiant_core.authority import AuthorizationRequest
 from affiant_core.context import ActContext, Member, Turn, TurnContext
 from affiant_core.docket.memory import InMemoryDocketStore
 from affiant_core.docket.model import DocketEntry
-from affiant_core.docket.store import Listing
+from affiant_core.docket.store import DocketStore, Listing
 from affiant_core.envelope import EntityRef, ReadResult, WriteProposal
 from affiant_core.provenance import FormInput, ProvenanceTag
 from affiant_core.registry import read_tool, write_tool
@@ -123,7 +123,7 @@ class Answering:
 
     def __init__(self, *outcomes: object) -> None:
         self.outcomes = outcomes
-        self.count = 0
+        self.count: int = 0
 
     def _next(self) -> Any:
         outcome = self.outcomes[min(self.count, len(self.outcomes) - 1)]
@@ -156,7 +156,7 @@ class Clock:
     """A clock that stands still until it is moved."""
 
     def __init__(self) -> None:
-        self.now = T0
+        self.now: datetime = T0
 
     def __call__(self) -> datetime:
         """What the clock says."""
@@ -195,10 +195,11 @@ class World:
 
     def __init__(self, tools: object = (), **options: Any) -> None:
         self.tools = tools
-        self.clock, self.events = Clock(), Events()
-        self.docket = options.setdefault("docket", InMemoryDocketStore())
+        self.clock: Clock = Clock()
+        self.events: Events = Events()
+        self.docket: DocketStore = options.setdefault("docket", InMemoryDocketStore())
         options = {"authorize": anybody, "clock": self.clock, **options}
-        self.affiant = Affiant(tools=tools, listeners=[self.events], **options)
+        self.affiant: Affiant = Affiant(tools=tools, listeners=[self.events], **options)
         self.log: list[tuple[str, object]] = []
 
     def rows(self, tenant: str = "acme") -> tuple[DocketEntry, ...]:

@@ -76,7 +76,7 @@ class CoverageTests:
         world = World(LimitTools())
         harness.declare(world.affiant, look_up)
         with pytest.raises(WiringError) as caught:
-            harness.wire(world.affiant, native=[first_undeclared, look_up, second_undeclared])
+            harness.wire_beside(world.affiant, native=[first_undeclared, look_up, second_undeclared])
         listing = str(caught.value)
         assert "first_undeclared" in listing
         assert "second_undeclared" in listing
@@ -88,7 +88,7 @@ class CoverageTests:
         """DESIGN: a tool that the host already has is wrapped and declared, and its text crosses."""
         world = World(LimitTools())
         harness.declare(world.affiant, look_up)
-        backend = harness.wire(world.affiant, native=[look_up])
+        backend = harness.wire_beside(world.affiant, native=[look_up])
         assert await backend.call(ToolCall("look_up", {"customer_id": "c-7"}), turn()) == "Customer c-7."
 
     @needs(Capability.NATIVE_TOOLS)
@@ -97,7 +97,7 @@ class CoverageTests:
         """DECISIONS 6: a native tool that is declared to write and hands back text is refused, whatever it did."""
         world = World(LimitTools())
         harness.declare(world.affiant, put_limit, writes=True)
-        backend = harness.wire(world.affiant, native=[put_limit])
+        backend = harness.wire_beside(world.affiant, native=[put_limit])
         text = await backend.call(ToolCall("put_limit", {"customer_id": "c-1"}), turn())
         assert told(text)["code"] == "wireup-invalid"
 
@@ -105,7 +105,7 @@ class CoverageTests:
     def test_a_hosted_tool_is_refused_by_its_category(self, harness: Harness) -> None:
         """CV-4 and C19: a provider's tool is refused at wiring with ``coverage-refused`` and the category."""
         with pytest.raises(WiringError) as caught:
-            harness.wire(World(LimitTools()).affiant, hosted=["web_search"])
+            harness.wire_beside(World(LimitTools()).affiant, hosted=["web_search"])
         faults = [fault for fault in caught.value.faults if fault.code == "coverage-refused"]
         assert ["web_search" in fault.subject for fault in faults] == [True]
         assert CoverageCategory.PROVIDER_EXECUTED.value in str(faults[0])
@@ -115,7 +115,7 @@ class CoverageTests:
     async def test_a_hosted_tool_may_be_accepted_by_name(self, harness: Harness) -> None:
         """CV-4: a host that names it takes it, and every other tool is gated as ever."""
         world = World(LimitTools(), uncovered={"web_search": CoverageCategory.PROVIDER_EXECUTED})
-        backend = harness.wire(world.affiant, hosted=["web_search"])
+        backend = harness.wire_beside(world.affiant, hosted=["web_search"])
         text = await backend.call(ToolCall("set_limit", {"customer_id": "c-1", "limit": 10}), turn())
         assert told(text)["entryId"] == world.row().entry_id
 

@@ -71,7 +71,8 @@ class SlowStore(InMemoryDocketStore):
     def __init__(self) -> None:
         super().__init__()
         self.blocking = True  # it waits, so it is called in a thread
-        self.entered, self.released = threading.Event(), threading.Event()
+        self.entered: threading.Event = threading.Event()
+        self.released: threading.Event = threading.Event()
 
     def file(self, entry: DocketEntry) -> Filed:
         """Wait, then file."""

@@ -50,7 +50,8 @@ class BrokenProvider:
 class NeverPolicy:
     """A policy of the host that always fails."""
 
-    id, version = "broken", "1"
+    id: str = "broken"
+    version: str = "1"
     default_ttl: timedelta | None = None
     declared_inputs: tuple[Any, ...] = ()
     declares_threshold = False

@@ -1,0 +1,1 @@
+"""The standard tests of a Docket store, by subject."""
