@@ -45,3 +45,20 @@ def _seconds(function: Callable[[], object], calls: int) -> float:
         return (perf_counter() - start) / calls
     finally:
         gc.enable()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table."""
+
+    what: str
+    ours: str
+    beside: str
+    result: str
+    budget: str
+    met: bool
+
+
+def micro(seconds: float) -> str:
+    """Seconds as microseconds."""
+    return f"{seconds * 1e6:,.0f} µs"

@@ -7,7 +7,6 @@ smaller tables. A budget that is not met is printed as such, and the exit status
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sqlite3
 import subprocess
@@ -15,76 +14,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
-from measure import Comparison, side_by_side
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One line of the table."""
-
-    what: str
-    ours: str
-    beside: str
-    result: str
-    budget: str
-    met: bool
-
-
-def micro(seconds: float) -> str:
-    """Seconds as microseconds."""
-    return f"{seconds * 1e6:,.0f} µs"
-
-
-# --- a read call through the LangChain bridge ----------------------------------------------------------------------
-
-
-def read_call(rounds: int) -> Iterator[Figure]:
-    """What the pipeline adds to a read, over the same LangChain tool with the same body."""
-    from langchain_core.tools import tool
-
-    from affiant_core import Affiant, InMemoryDocketStore, Member, ReadResult, TurnContext
-    from affiant_langchain_bridge import wrap
-
-    @tool
-    def find(name: str) -> str:
-        """Find."""
-        return ReadResult(tool_name="find", summary="Found it.", markdown=f"| {name} |").to_json_string()
-
-    affiant = Affiant(docket=InMemoryDocketStore())
-    affiant.declare_read("find")
-    [bridged] = wrap([find], affiant)
-    turn = TurnContext("acme", Member("ana"), conversation_id="c-1")
-    config = {"configurable": {"affiant": turn}}
-
-    def figure(what: str, found: Comparison) -> Figure:
-        within = found.added <= 60e-6 and found.ratio <= 1.15
-        result = f"+{micro(found.added)}, {found.ratio:.2f}×"
-        return Figure(what, micro(found.ours), f"bare tool {micro(found.theirs)}", result, "≤ 60 µs, ≤ 1.15×", within)
-
-    yield figure(
-        "read call, LangChain, invoke",
-        side_by_side(
-            lambda: bridged.invoke({"name": "q"}, config), lambda: find.invoke({"name": "q"}, config),
-            rounds=rounds, calls=200,
-        ),
-    )  # fmt: skip
-
-    with asyncio.Runner() as runner:
-
-        def repeatedly(target: object) -> Callable[[], object]:
-            async def calls() -> None:
-                for _ in range(50):
-                    await target.ainvoke({"name": "q"}, config)  # type: ignore[attr-defined]
-
-            return lambda: runner.run(calls())
-
-        found = side_by_side(repeatedly(bridged), repeatedly(find), rounds=rounds, calls=4)
-    yield figure("read call, LangChain, ainvoke", Comparison(found.ours / 50, found.theirs / 50, found.ratio))
-
+from measure import Figure, micro, side_by_side
+from read_calls import read_calls
 
 # --- one row's life ------------------------------------------------------------------------------------------------
 
@@ -221,7 +156,7 @@ def main() -> int:
     figures: list[Figure] = []
     steps: list[tuple[str, Callable[[], Iterator[Figure]]]] = [
         ("start-up", lambda: start_up(5 if options.quick else 11)),
-        ("read calls", lambda: read_call(rounds)),
+        ("read calls", lambda: read_calls(rounds)),
         ("the life of a row", lambda: life_of_a_row(rounds)),
         ("a page at scale", lambda: page_at_scale(rounds, 100_000 if options.quick else 1_000_000)),
     ]

@@ -188,7 +188,7 @@ def test_everything_that_is_wrong_is_told_at_once():
         "tool 'unknown'",
         "tool 'other'",
         "tool 'web_search'",
-        "tool 'mcp'",
+        "tool 'crm'",
         "tool 'plain'",
         "tool 'LimitDesk'",
         "tools 'twice' and 'twice'",

@@ -71,13 +71,7 @@ def loads(text: str | bytes, *, max_bytes: int = MAX_JSON_BYTES) -> JSON:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")  # json.loads would take UTF-16, UTF-32 and lone surrogates as well
-        document = json.loads(
-            text,
-            object_pairs_hook=_without_repeats,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_whole,
-        )
+        document = _DECODER.decode(text)
         if "\\ud" in text or "\\uD" in text or has_lone_surrogate(text):
             document = spell_text_only(document)
     except WireError:
@@ -132,6 +126,12 @@ def _whole(text: str) -> int:
     if len(text) > 300:  # the largest double has 309 digits
         _finite(text)
     return int(text)
+
+
+# Made once: json.loads would make one for each text.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_without_repeats, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
+)
 
 
 def spell_text_only(data: Any) -> Any:

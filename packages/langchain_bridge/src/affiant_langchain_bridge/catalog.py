@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from affiant_core import Affiant, WiringError
-from affiant_core.bridge import argument_model, bindable, turn_parameter
-from affiant_core.driver import ASYNCHRONOUS
+from affiant_core import Affiant, CoverageCategory, WiringError
+from affiant_core.bridge import acts_elsewhere, bound_functions, indistinguishable
 from affiant_core.errors import WiringFault
 from affiant_langchain_bridge.parameters import Parameters
-from affiant_langchain_bridge.seam import Seam, TurnOf, turn_from_config
+from affiant_langchain_bridge.seam import Seam, TurnOf, is_bridged, turn_from_config
 
 _MCP = "langchain_mcp_adapters"  # whose tools call another server, and can be told by nothing else
 
 
 class _BoundTool(BaseTool):
-    """A declared function. All its parameters are the model's, so no name of one means anything to LangChain."""
+    """What a model and LangChain see of a declared function; the seam calls the function itself."""
 
-    function: Callable[..., Any] = Field(exclude=True, repr=False)
+    args_schema: Any = Field(repr=False)  # no observer of an agent is to read the defaults of its tools
 
     def _run(self, /, **arguments):  # type: ignore[no-untyped-def]  # LangChain reads hints on every call
-        return self.function(**arguments)  # the seam waits for what an asynchronous function returns
-
-    async def _arun(self, /, **arguments):  # type: ignore[no-untyped-def]  # as above
-        return await ASYNCHRONOUS.offload(functools.partial(self.function, **arguments))
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy with the same function, since the object behind it, and its connections, are the host's."""
-        return super().__deepcopy__({**(memo or {}), id(self.function): self.function})
+        raise NotImplementedError
 
 
 def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTool]:
@@ -51,18 +41,11 @@ def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTo
         for each in affiant.registry
         if each.function is not None and "runtime" in inspect.signature(each.function).parameters
     ]
-    try:
-        bindable(affiant)
-    except WiringError as error:
-        faults += error.faults
-    if faults:
-        raise WiringError(faults)
     bound: list[BaseTool] = []
-    for each in affiant.registry:
-        if (function := each.function) is not None:
-            schema = argument_model(each)
-            tool = _BoundTool(name=each.name, description=each.description, args_schema=schema, function=function)
-            bound.append(seam.bridged(tool, Parameters.of(tool, bound=True, turn=turn_parameter(function))))
+    for each in bound_functions(affiant, faults=faults):
+        name, description = each.descriptor.name, each.descriptor.description
+        tool = _BoundTool(name=name, description=description, args_schema=each.schema)
+        bound.append(seam.bridged(tool, Parameters(function=each)))
     return bound
 
 
@@ -77,38 +60,38 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     """
     seam = Seam(affiant, turn_of)
     native = [tool for tool in tools if isinstance(tool, BaseTool)]
+    hosted = dict(hosted_tool(tool) for tool in tools if isinstance(tool, dict))
     writes = {each.name for each in affiant.registry if each.is_write}
-    faults = [fault for tool in tools for fault in _faults_of(tool, writes)]
-    twins: dict[str, list[str]] = {}
-    for name in [tool.name for tool in native] + [each.name for each in affiant.registry if each.function is not None]:
-        twins.setdefault(re.sub("[^a-z0-9]+", "_", name.lower()), []).append(repr(name))
-    for names in twins.values():
-        if len(names) > 1:
-            fault = "a model could not tell their names apart."
-            faults.append(WiringFault(f"tools {' and '.join(names)}", fault, "Rename one with name=."))
-    try:
-        affiant.check(tool.name for tool in native)
-    except WiringError as error:
-        faults += error.faults
-    if faults:
-        raise WiringError(list(dict.fromkeys(faults)))
+    faults = [fault for tool in tools if not isinstance(tool, dict) for fault in _faults_of(tool, writes)]
+    offered = [each.name for each in affiant.registry if each.function is not None]
+    faults += indistinguishable([*(tool.name for tool in native), *offered])
+    affiant.check((tool.name for tool in native), hosted, faults=faults)
+    if hosted:  # accepted as uncovered, and still nothing that could be wrapped
+        remedy = "Hand it to the agent beside the wrapped tools."
+        raise WiringError([WiringFault(f"tool {name!r}", "it is a dictionary.", remedy) for name in hosted])
     return [seam.bridged(tool, Parameters.of(tool)) for tool in native]
 
 
+def hosted_tool(tool: Mapping[str, Any]) -> tuple[str, CoverageCategory]:
+    """The name of a tool that is a dictionary, which its provider or nobody runs, and why no gate stands there."""
+    kind, function = tool.get("type"), tool.get("function")
+    named = function if isinstance(function, Mapping) else tool
+    name = next((named[key] for key in ("name", "server_label", "title") if named.get(key)), kind or "unnamed")
+    if str(kind).startswith("mcp"):
+        return str(name), CoverageCategory.HOSTED_MCP
+    described = kind in {None, "function", "custom", "object"}  # to the model only: nothing stands behind the name
+    return str(name), CoverageCategory.NO_EXECUTE if described else CoverageCategory.PROVIDER_EXECUTED
+
+
 def _faults_of(tool: object, writes: set[str]) -> Iterator[WiringFault]:
-    if isinstance(tool, dict):
-        subject = f"tool {tool.get('name') or tool.get('type') or 'unnamed'!r}"
-        fault = "it is a provider's own tool (a dictionary); it runs at the provider, where no gate can stand."
-        yield WiringFault(subject, fault, "Leave it out, or put a tool of your own in its place.")
-    elif not isinstance(tool, BaseTool):
+    if not isinstance(tool, BaseTool):
         subject = f"tool {getattr(tool, '__name__', type(tool).__name__)!r}"
         remedy = "Make it one with @tool, or pass its object to Affiant(tools=...) and use bind()."
         yield WiringFault(subject, "it is not a LangChain tool.", remedy)
-    elif getattr(type(tool), "__affiant_bridged__", False):
+    elif is_bridged(tool):
         yield WiringFault(f"tool {tool.name!r}", "it is bridged already.", "Wrap each tool once.")
     elif tool.name in writes and _MCP in str(getattr(getattr(tool, "coroutine", None), "__module__", "")):
-        fault = "it is declared to write and acts on its own server, before any gate could see its result."
-        yield WiringFault(f"tool {tool.name!r}", fault, "Declare a tool of your own that builds the proposal instead.")
+        yield acts_elsewhere(tool.name)
     else:
         for name in ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream"):
             owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))

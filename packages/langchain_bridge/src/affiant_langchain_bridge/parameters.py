@@ -10,6 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, Tool
 from langchain_core.utils.pydantic import get_fields
 
+from affiant_core.bridge import BoundFunction
+
 # What LangChain and LangGraph derive their marks from; the second, of ToolRuntime, has no public name.
 _INJECTED = {"InjectedToolArg", "_DirectlyInjectedToolArg"}
 
@@ -19,16 +21,15 @@ class Parameters:
     """The names of one tool's parameters.
 
     ``taken`` are the names under which the tool takes arguments from the model, ``None`` where it takes any;
-    ``injected`` are not the model's. ``turn`` is where a bound tool gets its ``TurnContext``.
+    ``injected`` are not the model's. ``function`` is what a bound tool calls; all its parameters are the model's.
     """
 
-    taken: frozenset[str] | None
-    injected: frozenset[str]
-    bound: bool
-    turn: str | None
+    taken: frozenset[str] | None = None
+    injected: frozenset[str] = frozenset()
+    function: BoundFunction | None = None
 
     @classmethod
-    def of(cls, tool: BaseTool, *, bound: bool = False, turn: str | None = None) -> Parameters:
+    def of(cls, tool: BaseTool) -> Parameters:
         """Read a tool's parameters, once, at wiring."""
         functions = (tool._run, tool._arun, getattr(tool, "func", None), getattr(tool, "coroutine", None))
         hints = [hint for function in functions if function is not None for hint in hints_of(function).items()]
@@ -44,18 +45,18 @@ class Parameters:
             takes_any = getattr(schema, "model_config", {}).get("extra") == "allow"
             if not takes_any and all(isinstance(alias, str) for alias in aliases):
                 taken = frozenset([*own, *aliases])
-        return cls(taken, injected, bound, turn)
+        return cls(taken, injected)
 
     def carries(self, name: str) -> bool:
         """Whether an argument of this name is the model's and reaches the body: it belongs to the call's identity."""
         return name not in self.injected and (self.taken is None or name in self.taken)
 
-
-def only_parameter(tool: BaseTool) -> str:
-    """The parameter that text is for, under the name by which a model would fill it."""
-    if isinstance(tool, Tool) and tool.args_schema is None:
-        return "__arg1"  # as LangChain describes such a tool to a model
-    return "input" if isinstance(tool.args_schema, dict) else next(iter(tool.args), "input")
+    def only(self, tool: BaseTool) -> str:
+        """The parameter that text is for, under the name by which a model would fill it."""
+        if isinstance(tool, Tool) and tool.args_schema is None:
+            return "__arg1"  # as LangChain describes such a tool to a model
+        unnamed = isinstance(tool.args_schema, dict) and self.function is None
+        return "input" if unnamed else next(iter(tool.args), "input")
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
 from affiant_core.hiding import count_proposals
 from affiant_core.pipeline import Pipeline
-from affiant_langchain_bridge.parameters import Parameters, hints_of, only_parameter
+from affiant_langchain_bridge.parameters import Parameters, hints_of
 from affiant_langchain_bridge.results import only_part, read_result
 
 TURN_KEY = "affiant"
@@ -58,17 +58,20 @@ class Seam:
         return copy
 
 
+def is_bridged(tool: object, affiant: Affiant | None = None) -> bool:
+    """Whether a tool is bridged already; by this host's ``affiant``, if one is named."""
+    seam: Seam | None = getattr(type(tool), "__affiant_seam__", None)
+    return seam is not None and (affiant is None or seam.affiant is affiant)
+
+
 class _Call:
     """One call of a bridged tool, from ``run`` to the end of ``_run``. Making one admits the call, or raises."""
 
     def __init__(
         self, seam: Seam, tool: BaseTool, parameters: Parameters, sent: Any, options: Mapping[str, Any], driver: Driver
     ) -> None:
-        try:
-            context = seam.turn_of(options.get("config"))
-        except Exception as error:
-            raise WireupInvalid(f"CV-2: turn_of raised a {type(error).__name__}, so the call has no turn.") from error
-        descriptor, turn = seam.affiant.admit(tool.name, context, remedy=_REMEDY)
+        config = options.get("config")
+        descriptor, turn = shared.admitted(seam.affiant, tool.name, seam.turn_of, config, remedy=_REMEDY)
         self.seam, self.tool, self.parameters = seam, tool, parameters
         self.tool_call_id: str | None = options.get("tool_call_id")
         self.has_artifact = tool.response_format == "content_and_artifact"
@@ -77,8 +80,8 @@ class _Call:
         self.artifact = self.answer = None
         self.refused: Sequence[str] | None = None
         self.invocation = ToolInvocation(tool.name, turn, descriptor=descriptor, driver=driver, reader=read_result)
-        arguments = sent if isinstance(sent, dict) else {only_parameter(tool): sent}
-        self.tool_input = arguments if parameters.bound else sent  # a bound tool's text is read as its type, too
+        arguments = sent if isinstance(sent, dict) else {parameters.only(tool): sent}
+        self.tool_input = sent if parameters.function is None else arguments  # text is read as its type, too
         own = {name: value for name, value in arguments.items() if parameters.carries(name)}
         try:
             self.invocation.arguments = shared.carried_arguments(own)
@@ -108,16 +111,20 @@ class _Call:
         """Carry the call through the pipeline, with ``original`` as the tool's body."""
         if self.refused is not None:
             return self._refuse(self.refused)
-        if self.parameters.turn is not None:
-            kwargs[self.parameters.turn] = self.invocation.turn
+        function, driver = self.parameters.function, self.invocation.driver
 
         async def body() -> object:
             # What a body does to its arguments reaches neither the model's message in the history nor a second attempt.
-            nested = [name for name, value in kwargs.items() if isinstance(value, dict | list | BaseModel)]
-            own = {name: deepcopy(kwargs[name]) for name in nested if self.parameters.carries(name)}
             try:
-                call = functools.partial(original, self.tool, *map(deepcopy, args), **{**kwargs, **own})
-                result = await self.invocation.driver.call(call)
+                if function is not None:
+                    result = await function.call(driver, deepcopy(self.invocation.arguments), self.invocation.turn)
+                else:
+                    nested = [name for name, value in kwargs.items() if isinstance(value, dict | list | BaseModel)]
+                    own = {name: deepcopy(kwargs[name]) for name in nested if self.parameters.carries(name)}
+                    call = functools.partial(original, self.tool, *map(deepcopy, args), **{**kwargs, **own})
+                    result = await driver.call(call)
+            except shared.ArgumentsRefused as error:
+                result = shared.invalid_arguments(self.tool.name, error.places)
             except ToolException as error:
                 result = self._handled(error)
             return self._returned(result)
@@ -214,7 +221,7 @@ def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> t
         "_run": _as(cls._run, _run),
         "_arun": _as(cls._run if cls._arun is BaseTool._arun else cls._arun, _arun),
         "ainvoke": BaseTool.ainvoke,  # some kinds have one that runs the whole call of a synchronous tool in a thread
-        "__affiant_bridged__": True,
+        "__affiant_seam__": seam,
         "__module__": cls.__module__,
         "__doc__": cls.__doc__,
     }

@@ -1,0 +1,300 @@
+"""A host on the OpenAI Agents SDK: tools of every kind, a model that follows a script, and every way to run a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from agents import Agent, FunctionTool, RunConfig, Runner, ToolCallOutputItem
+from agents.mcp import MCPServer
+from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.tool_context import ToolContext
+from mcp.types import CallToolResult, TextContent
+from mcp.types import Tool as MCPTool
+from support.gate import T0, Events, FakeClock, Outbox, record, sworn, turn, yes
+
+from affiant_agents_bridge import AffiantAgent, bind, wrap
+from affiant_core import (
+    Affiant,
+    EntityRef,
+    InMemoryDocketStore,
+    Listing,
+    ReadResult,
+    TurnContext,
+    WriteProposal,
+    read_tool,
+    write_tool,
+)
+from affiant_core.docket.store import Scope
+from affiant_core.wire import loads
+
+SECRET = "hunter2-of-the-vault"
+"""A sworn value that no model and no observer may ever see."""
+
+LIMIT = {"customer_id": "c-1", "limit": 10}
+FIND = {"customer_id": "c-1"}
+
+
+# --- what tools return ---------------------------------------------------------------------------------------------
+
+
+def found(customer_id: str = "c-1", **fields: Any) -> ReadResult:
+    entity = EntityRef(entity_type="Customer", entity_id=customer_id, display_name="Zoë 🚀", fields=fields)
+    return ReadResult(
+        tool_name="find_customer", timestamp=T0, summary="Found it.", markdown=f"| {customer_id} |", entities=(entity,)
+    )
+
+
+def proposed(customer_id: str = "c-1", limit: object = 10, memo: str = SECRET, **more: Any) -> WriteProposal:
+    fields = (sworn("limit", limit, mandatory=True), sworn("memo", memo))
+    return WriteProposal(tool_name="set_limit", timestamp=T0, envelope=record(*fields, entity=customer_id), **more)
+
+
+PROPOSAL = proposed().to_json_string()
+
+
+class LimitDesk:
+    """The tool class of CASES: a read that finds one entity and a write that only proposes."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    @read_tool
+    def find_customer(self, customer_id: str) -> ReadResult:
+        """Find one customer."""
+        self.calls.append(("find_customer", {"customer_id": customer_id}))
+        return found(customer_id)
+
+    @write_tool(operation="WriteUpdate", entity_type="Customer")
+    def set_limit(
+        self,
+        customer_id: str,
+        limit: int,
+        force: bool = False,
+        effective: datetime | None = None,
+        memo: str = "",
+        *,
+        turn: TurnContext,
+    ) -> WriteProposal:
+        """Propose a new limit for a customer."""
+        seen = {"customer_id": customer_id, "limit": limit, "force": force, "effective": effective, "turn": turn}
+        self.calls.append(("set_limit", seen))
+        return proposed(customer_id, limit, memo or SECRET)
+
+
+class AsyncLimitDesk:
+    """The same tools with asynchronous bodies."""
+
+    def __init__(self) -> None:
+        self._desk = LimitDesk()
+        self.calls = self._desk.calls
+
+    @read_tool
+    async def find_customer(self, customer_id: str) -> ReadResult:
+        """Find one customer."""
+        await asyncio.sleep(0)
+        return self._desk.find_customer(customer_id)
+
+    @write_tool(operation="WriteUpdate", entity_type="Customer")
+    async def set_limit(
+        self,
+        customer_id: str,
+        limit: int,
+        force: bool = False,
+        effective: datetime | None = None,
+        memo: str = "",
+        *,
+        turn: TurnContext,
+    ) -> WriteProposal:
+        """Propose a new limit for a customer."""
+        await asyncio.sleep(0)
+        return self._desk.set_limit(customer_id, limit, force, effective, memo, turn=turn)
+
+
+# --- the host ------------------------------------------------------------------------------------------------------
+
+
+class Host:
+    """An Affiant over a Docket in memory, with everything kept that it tells. Options are Affiant's own."""
+
+    def __init__(self, tools: object = (), **options: Any) -> None:
+        self.store = options.setdefault("docket", InMemoryDocketStore())
+        self.outbox, self.events, self.clock = Outbox(), Events(), FakeClock()
+        options.setdefault("clock", self.clock)
+        self.affiant = Affiant(
+            tools=tools, transport=self.outbox, listeners=[self.events], **{"authorize": yes, **options}
+        )
+        self.gate = self.affiant.gate
+
+    def bind(self) -> dict[str, FunctionTool]:
+        return {tool.name: tool for tool in bind(self.affiant)}
+
+    def wrap(self, *tools: FunctionTool, writes: bool | tuple[str, ...] = ()) -> list[Any]:
+        """Declare and wrap; ``writes`` names those that write, or says that all do."""
+        for tool in tools:
+            if writes is True or (writes and tool.name in writes):
+                self.affiant.declare_write(tool.name, operation="WriteUpdate", entity_type="Customer")
+            else:
+                self.affiant.declare_read(tool.name)
+        return wrap(tools, self.affiant)
+
+    def wrap_one(self, tool: FunctionTool, *, writes: bool = False) -> FunctionTool:
+        return self.wrap(tool, writes=writes)[0]
+
+    def agent(self, *script: Any, tools: Any = None, **options: Any) -> AffiantAgent[Any]:
+        """An agent with the bound tools, or others, whose model says what the script says and then "done"."""
+        offered = list(self.bind().values()) if tools is None else list(tools)
+        return AffiantAgent(name="Clerk", tools=offered, model=model(*script), affiant=self.affiant, **options)
+
+    def rows(self, tenant: str = "acme") -> tuple[Any, ...]:
+        return InMemoryDocketStore.page(
+            self.store, Listing.ALL, Scope(tenant), limit=10_000, cursor=None, now=T0
+        ).entries
+
+    def row(self) -> Any:
+        (row,) = self.rows()
+        return row
+
+
+# --- a model that follows a script ---------------------------------------------------------------------------------
+
+
+def asks(*calls: tuple[str, dict[str, Any] | str], first: int = 1) -> list[Any]:
+    """A model's message that asks for these calls, with the ids ``call-1``, ``call-2`` and so on."""
+    return [function_call(name, sent, call_id=f"call-{at}") for at, (name, sent) in enumerate(calls, first)]
+
+
+def model(*script: Any) -> ScriptedModel:
+    return ScriptedModel([*script, *([assistant_message("done")] for _ in range(3))])
+
+
+def plain_agent(tools: Any, *script: Any, **options: Any) -> Agent[Any]:
+    return Agent(name="Plain", tools=list(tools), model=model(*script), **options)
+
+
+# --- every way to run a turn ---------------------------------------------------------------------------------------
+
+QUIET = RunConfig(tracing_disabled=True)
+"""Nothing is traced, so nothing is exported. Tests of spans have a configuration and a processor of their own."""
+
+
+def run(agent: Any, context: object = ..., *, mode: str = "plain", text: Any = "Set the limit to 500", **options: Any):
+    """Run a turn in one of the ``MODES``, with a good context unless another is given."""
+    options = {"context": turn() if context is ... else context, "run_config": QUIET, **options}
+    if mode == "sync":
+        return _in_a_thread(lambda: Runner.run_sync(agent, text, **options))
+    return asyncio.run(arun(agent, mode=mode, text=text, **options))
+
+
+async def arun(agent: Any, context: object = ..., *, mode: str = "plain", text: Any = "go", **options: Any) -> Any:
+    options = {"context": turn() if context is ... else context, "run_config": QUIET, **options}
+    if mode == "plain":
+        return await Runner.run(agent, text, **options)
+    streamed = Runner.run_streamed(agent, text, **options)
+    streamed.seen = [event async for event in streamed.stream_events()]
+    return streamed
+
+
+MODES = ("plain", "streamed", "sync")
+
+
+def _in_a_thread(work: Callable[[], Any]) -> Any:
+    """Where no loop runs and none is left over: the SDK keeps one of its own per thread."""
+    answer: list[Any] = []
+
+    def carry() -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            answer.append((True, work()))
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
+            answer.append((False, error))
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=carry)
+    thread.start()
+    thread.join()
+    is_good, outcome = answer[0]
+    if not is_good:
+        raise outcome
+    return outcome
+
+
+def outputs_in(result: Any) -> list[Any]:
+    """The outputs of the tool calls of a run, in order."""
+    return [item.output for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+
+
+def heard_by(agent: Any) -> list[tuple[str, str]]:
+    """The call id and the text of each tool result that the model was given last."""
+    last = agent.model.last_call.input
+    return [(each["call_id"], text_of(each["output"])) for each in last if each.get("type") == "function_call_output"]
+
+
+def text_of(output: Any) -> str:
+    """What the model receives for a call."""
+    if isinstance(output, list):
+        (part,) = output
+        output = part["text"]
+    assert isinstance(output, str), output
+    return output
+
+
+def document_of(output: Any) -> Any:
+    """The same as JSON, by a parser that refuses NaN."""
+    return loads(text_of(output))
+
+
+def context_of(tool: FunctionTool | str, sent: str = "{}", context: object = ..., call_id: str = "call-1") -> Any:
+    name = tool if isinstance(tool, str) else tool.name
+    given: Any = turn() if context is ... else context
+    return ToolContext(given, tool_name=name, tool_call_id=call_id, tool_arguments=sent)
+
+
+async def acall(tool: FunctionTool, sent: Any = None, context: object = ...) -> Any:
+    """Call one tool as the runner does, outside any run; ``sent`` is the model's text, or its arguments."""
+    from affiant_core.wire import dumps
+
+    text = sent if isinstance(sent, str) else dumps(sent or {})
+    return await tool.on_invoke_tool(context_of(tool, text, context), text)
+
+
+def call(tool: FunctionTool, sent: Any = None, context: object = ...) -> Any:
+    return asyncio.run(acall(tool, sent, context))
+
+
+# --- an MCP server -------------------------------------------------------------------------------------------------
+
+
+class FakeServer(MCPServer):
+    """An MCP server in this process. ``answer`` is what it always says; ``acted`` are the calls it has carried out."""
+
+    def __init__(self, *names: str, answer: str = "done", **options: Any) -> None:
+        super().__init__(**options)
+        self.names, self.answer = list(names), answer
+        self.acted: list[tuple[str, Any]] = []
+
+    @property
+    def name(self) -> str:
+        return "crm"
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: Any) -> list[MCPTool]:
+        schema = {"type": "object", "properties": {"customer_id": {"type": "string"}}}
+        described = [{"name": name, "description": "Act.", "inputSchema": schema} for name in self.names]
+        return [MCPTool.model_validate(each) for each in described]
+
+    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> CallToolResult:
+        self.acted.append((tool_name, arguments))
+        return CallToolResult(content=[TextContent(type="text", text=self.answer)])
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, *_: Any) -> Any: ...
