@@ -7,7 +7,17 @@ import copy
 import dataclasses
 
 import pytest
-from agents import Agent, AgentHooks, FunctionTool, Handoff, StopAtTools, WebSearchTool, function_tool, handoff
+from agents import (
+    Agent,
+    AgentHooks,
+    FunctionTool,
+    Handoff,
+    StopAtTools,
+    ToolTimeoutError,
+    WebSearchTool,
+    function_tool,
+    handoff,
+)
 from agents import ToolsToFinalOutputResult as EndOfTurn
 from agents.sandbox import SandboxAgent
 from support.gate import turn
@@ -329,6 +339,23 @@ def test_a_cancellation_inside_an_agent_comes_out():
     host = Host(Leaving())
     outer, _ = team(host, script=[asks(("leave", {}))])
     with pytest.raises(asyncio.CancelledError):
+        run(outer)
+    assert len(outer.model.calls) == 1
+
+
+def test_a_time_limit_that_is_to_be_raised_comes_out_of_an_agent():
+    """timeout_behavior="raise_exception" of an inner tool: the host hears of it through the agent that is a tool."""
+
+    @function_tool(timeout=0.05, timeout_behavior="raise_exception")
+    async def wait() -> str:
+        """Wait."""
+        await asyncio.sleep(5)
+        return "late"
+
+    host = Host()
+    inner = host.agent(asks(("wait", {})), tools=host.wrap(wait))
+    outer = host.agent(asks(("ask", {"input": "x"})), tools=[agent_tool(inner, host.affiant, "ask", "Ask.")])
+    with pytest.raises(ToolTimeoutError):
         run(outer)
     assert len(outer.model.calls) == 1
 

@@ -156,14 +156,14 @@ def test_what_a_body_does_to_its_arguments_reaches_no_second_attempt_and_no_row(
         def look(self, lines: list[dict]) -> str:
             """Change, and time out once."""
             seen.append(copy.deepcopy(lines))
-            lines[0]["n"] = 99
+            lines[0]["deep"]["n"] = 99
             lines.append({})
             if len(seen) == 1:
                 raise TimeoutError
             return "done"
 
-    assert call(Host(Changing()).bind()["look"], {"lines": [{"n": 1}]}) == "done"
-    assert seen == [[{"n": 1}], [{"n": 1}]]
+    assert call(Host(Changing()).bind()["look"], {"lines": [{"deep": {"n": 1}}]}) == "done"
+    assert seen == [[{"deep": {"n": 1}}], [{"deep": {"n": 1}}]]
 
 
 COPIES = {

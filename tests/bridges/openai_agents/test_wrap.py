@@ -168,6 +168,12 @@ def test_an_unknown_name_is_no_other_identity():
         assert "zz" in told["message"]
 
 
+@pytest.mark.parametrize("sent", ["", "  ", "{}"])
+def test_no_arguments_are_an_empty_object(sent):
+    """Measured, '"" parsed as {}' and blank text refused: here both are an empty object, as for bound tools."""
+    assert call(Host().wrap_one(native("text", "look")), sent) == "text"
+
+
 def test_a_tool_that_takes_any_name_gets_any_name():
     """A tool made by hand with an open schema may read every key, so every key belongs to the call's identity."""
     seen = []

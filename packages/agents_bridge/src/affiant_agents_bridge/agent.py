@@ -11,6 +11,7 @@ from typing import Any
 
 from agents import Agent, AgentBase, FunctionTool, FunctionToolResult, Handoff, RunContextWrapper, TContext, Tool
 from agents import ToolsToFinalOutputResult as EndOfTurn
+from agents.exceptions import ToolTimeoutError
 from agents.tool_context import ToolContext
 
 from affiant_agents_bridge.catalog import kind_faults, kinds_of, name_of, setting_faults, wrap
@@ -92,7 +93,7 @@ class _AgentInvoker:
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
         try:
             return await self._invoke(ctx, input)
-        except WireupInvalid:
+        except (WireupInvalid, ToolTimeoutError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever fails in a run of its own
             rule, reference = classify(error), log_failure(log, f"The agent behind {ctx.tool_name} failed", error)

@@ -43,10 +43,6 @@ class HostFault(WireupInvalid, AgentsException):
     """Raised out of a run for a fault of the host. The SDK lets an exception of its own kind through as it is."""
 
 
-class TimeLimit(ToolTimeoutError):
-    """Raised out of a run when a tool with ``timeout_behavior="raise_exception"`` took too long."""
-
-
 class Invoker:
     """The ``on_invoke_tool`` of a wired tool. Copies of the tool share it, so they are wired as well.
 
@@ -68,7 +64,7 @@ class Invoker:
     ) -> None:
         self.affiant: Affiant = affiant
         self.descriptor: ToolDescriptor = descriptor
-        self._pipeline = affiant.pipeline(lambda error: isinstance(error, TimeLimit))
+        self._pipeline = affiant.pipeline(lambda error: isinstance(error, ToolTimeoutError))
         self._turn_of, self._body, self._takes, self._limit, self._raises = turn_of, body, takes, limit, raises
         self._ending: WeakSet[ToolContext[Any]] = WeakSet()
 
@@ -123,7 +119,7 @@ class Invoker:
             return shared.invalid_arguments(name, shared.argument_fault(cause) if isinstance(cause, Exception) else ())
         except TimeoutError as error:
             if self._raises and self._limit is not None and limit.expired():
-                raise TimeLimit(name, self._limit) from error
+                raise ToolTimeoutError(name, self._limit) from error
             raise
 
     def note_ending(self, tool: FunctionTool) -> None:
