@@ -43,8 +43,7 @@ def _tool(affiant: Affiant, pipeline: Pipeline, function: BoundFunction) -> Tool
                 return shared.invalid_arguments(name, refused.places)
 
         await pipeline.run(invocation, body)
-        told = shared.model_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
-        return dumps(invocation.result) if told is None else told  # what is no envelope crosses as its JSON
+        return shared.whole_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
 
     return tool
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from datetime import datetime
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any
 
 from semantic_kernel import Kernel
@@ -143,8 +145,21 @@ class Host:
 
 def plugin_of(name: str = "P", /, **functions: Callable[..., Any]) -> KernelPlugin:
     """A plugin of native functions, as a host has them."""
-    marked = {each: kernel_function(name=each)(function) for each, function in functions.items()}
+    marked = {each: kernel_function(name=each)(_own(function)) for each, function in functions.items()}
     return KernelPlugin.from_object(name, marked)
+
+
+def _own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of its own, since Semantic Kernel writes a function's name on it."""
+    if not isinstance(function, FunctionType):
+        return function
+    copied = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copied.__kwdefaults__ = function.__kwdefaults__
+    wrapped = update_wrapper(copied, function)
+    del wrapped.__wrapped__
+    return wrapped
 
 
 def kernel_of(*script: Any) -> Kernel:
@@ -287,9 +302,7 @@ def _given(arguments: dict[str, Any], host: KernelArguments) -> KernelArguments:
 
 async def _kernel_invoke(kernel: Kernel, name: str, arguments: dict[str, Any], host: KernelArguments) -> str:
     plugin, function = name.split("-", 1)
-    result = await kernel.invoke(
-        plugin_name=plugin, function_name=function, arguments=_given(arguments, host)
-    )
+    result = await kernel.invoke(plugin_name=plugin, function_name=function, arguments=_given(arguments, host))
     return str(result.value)  # type: ignore[union-attr]  # nothing was cancelled
 
 

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from langchain_core.tools import BaseTool
@@ -33,7 +33,16 @@ from support.langchain import (
     text_of,
 )
 
-from affiant_core import Affiant, InMemoryDocketStore, ReadResult, TurnContext, WiringError, read_tool
+from affiant_core import (
+    Affiant,
+    InMemoryDocketStore,
+    ReadResult,
+    TurnContext,
+    WiringError,
+    WriteProposal,
+    read_tool,
+    write_tool,
+)
 from affiant_core.errors import WireupInvalid
 from affiant_langchain_bridge import bind
 from affiant_langchain_bridge import catalog as catalog_module
@@ -313,3 +322,26 @@ def test_a_version_that_was_not_tested_is_refused(monkeypatch):
         bind(Host(LimitDesk()).affiant)
     with pytest.raises(WireupInvalid, match="langchain-core"):
         catalog_module.wrap([], Host().affiant)
+
+
+@pytest.mark.parametrize("way", MAIN)
+def test_what_a_body_does_to_its_arguments_stays_there(way):
+    """DECISIONS 9 and 15: neither the second attempt of a call nor the proposal's identity sees what a body changed."""
+    seen = []
+
+    class Changing:
+        @write_tool(operation="WriteUpdate", entity_type="Customer")
+        def change(self, lines: dict[str, Any]) -> WriteProposal:
+            """Change what it is given."""
+            seen.append(copy.deepcopy(lines))
+            lines["deep"].append(2)
+            if len(seen) == 1:
+                raise TimeoutError
+            return proposed()
+
+    host = Host(Changing())
+    given = {"lines": {"deep": [1]}}
+    tools = list(host.bind().values())
+    ids = {document_of(go(way, tools, "change", copy.deepcopy(given), config()))["entryId"] for _ in range(2)}
+    assert seen == [{"deep": [1]}] * 3
+    assert ids == {host.row().entry_id}

@@ -34,6 +34,7 @@ from support.langchain import (
 from affiant_core import (
     ActContext,
     Affiant,
+    CoverageCategory,
     DocketError,
     InMemoryDocketStore,
     Member,
@@ -41,6 +42,7 @@ from affiant_core import (
     WireupInvalid,
     WiringError,
 )
+from affiant_core.errors import RefusalCode
 from affiant_core.filters.review import FILING_FAILED
 from affiant_langchain_bridge import TURN_KEY, bind, turn_from_config, wrap
 
@@ -243,6 +245,24 @@ def test_a_tool_with_a_way_in_of_its_own_is_refused(name):
     setattr(Short, name, lambda self, *args, **kwargs: PROPOSAL)
     told = faults_of([Short()], declared("look"))
     assert f"'{name}'" in told["tool 'look'"]
+
+
+def test_an_accepted_dictionary_is_not_lost_in_wrapping():
+    """CV-4: what the host named as uncovered goes to the agent beside the wrapped tools; wrap() says so, and loudly."""
+    affiant = Host(uncovered={"web_search": CoverageCategory.PROVIDER_EXECUTED}).affiant
+    affiant.declare_read("look")
+    told = faults_of([read(), {"type": "web_search"}], affiant)
+    assert list(told) == ["tool 'web_search'"]
+    assert "dictionary" in told["tool 'web_search'"]
+
+
+def test_a_refused_dictionary_carries_its_code():
+    """CV-4, "coverage-refused", with the category, for a provider's tool that the host has not named."""
+    with pytest.raises(WiringError) as refused:
+        wrap([{"type": "mcp", "server_label": "crm"}], declared("look"))
+    (fault,) = refused.value.faults
+    assert fault.code is RefusalCode.COVERAGE_REFUSED
+    assert "hosted-mcp" in fault.fault
 
 
 def test_an_mcp_tool_cannot_be_declared_to_write():

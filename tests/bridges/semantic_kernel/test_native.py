@@ -7,6 +7,7 @@ import contextvars
 import threading
 from collections.abc import AsyncGenerator, Generator
 from datetime import timedelta
+from itertools import pairwise
 from typing import Annotated, Any
 
 import pytest
@@ -201,7 +202,9 @@ def test_a_model_cannot_fill_a_hidden_parameter():
         return "ok"
 
     kernel = Host().kernel(native={"tool": tool})
-    text = in_loop(kernel, ("P-tool", {"text": "a", "tenant": "EVIL"}), arguments=host_arguments(tenant="acme"))["call-1"]
+    text = in_loop(kernel, ("P-tool", {"text": "a", "tenant": "EVIL"}), arguments=host_arguments(tenant="acme"))[
+        "call-1"
+    ]
     error = document_of(text)
     assert (error["code"], error["message"][-15:], seen) == ("VALIDATION_FAILED", " Check: tenant.", [])
 
@@ -259,7 +262,7 @@ async def _gaps(work):
     finally:
         heart.cancel()
     beats.append(asyncio.get_running_loop().time())
-    return max(after - before for before, after in zip(beats, beats[1:], strict=False)), outcome
+    return max(after - before for before, after in pairwise(beats)), outcome
 
 
 @pytest.mark.parametrize("offload", [True, False])
@@ -434,8 +437,10 @@ def test_a_prompt_may_be_declared_and_is_gated_then():
 
 
 @pytest.mark.parametrize("template_format", ["semantic-kernel", "handlebars", "jinja2"])
-def test_functions_in_templates_are_gated(template_format):
+def test_functions_in_templates_are_gated(template_format, monkeypatch):
     """Seam 1: templates of all three kinds call through the function filter; what they render is the receipt."""
+    # SK's handlebars templates replace asyncio.run for good, by one that leaves its loops open.
+    monkeypatch.setattr(asyncio, "run", asyncio.run)
     host = Host(LimitDesk())
     kernel = host.kernel()
     prompt = {
@@ -494,7 +499,7 @@ def mcp(**answers):
 
 @pytest.mark.parametrize("way", ["chat loop", "streaming chat loop", "agent", "kernel.invoke", "clone"])
 def test_an_mcp_tool_that_is_declared_to_read(way):
-    """C19, seam 4: its list of one text is read as its text; a proposal in it is filed, since nothing else is it for."""
+    """C19, seam 4: its list of one text is read as its text; a proposal in it is filed as any is."""
     host = Host()
     server = mcp(look=[found().to_json_string()], propose=[PROPOSAL], fail=RuntimeError("at 10.0.0.5"), many=["a", "b"])
     kernel = kernel_of()
@@ -567,7 +572,7 @@ def openapi_kernel(answer):
         return httpx.Response(200, text=answer)
 
     client = httpx.AsyncClient(transport=httpx.MockTransport(respond))
-    settings = OpenAPIFunctionExecutionParameters(http_client=client)
+    settings = OpenAPIFunctionExecutionParameters(http_client=client, allow_private_network_access=True)
     kernel = kernel_of()
     kernel.add_plugin_from_openapi("Shop", openapi_parsed_spec=SPEC, execution_settings=settings)
     return kernel, asked
@@ -575,7 +580,7 @@ def openapi_kernel(answer):
 
 @pytest.mark.filterwarnings("ignore:Spec is deprecated:DeprecationWarning")  # of what reads the description
 def test_an_openapi_operation_that_is_declared_to_write_is_refused():
-    """C19, DECISIONS 16: an operation acts on its own server, whatever its verb; undeclared ones are named beside it."""
+    """C19, DECISIONS 16: an operation acts on its own server; undeclared ones are named beside it."""
     kernel, asked = openapi_kernel("{}")
     host = Host()
     host.declare("deleteOrder", writes=("deleteOrder",), plugin="Shop")
@@ -587,25 +592,14 @@ def test_an_openapi_operation_that_is_declared_to_write_is_refused():
 
 @pytest.mark.filterwarnings("ignore:Spec is deprecated:DeprecationWarning")  # of what reads the description
 @pytest.mark.parametrize("way", ["chat loop", "streaming chat loop", "kernel.invoke"])
-def test_an_openapi_read_works(way, monkeypatch):
-    """An operation that is declared to read is called with the model's arguments, and a failure says nothing of itself."""
-    from semantic_kernel.connectors.openapi_plugin import openapi_runner
-
-    async def unchecked(*_args, **_options):
-        return None
-
-    for name in dir(openapi_runner.OpenApiRunner):  # the check of the server's address would look it up
-        if "validate" in name and "url" in name:
-            monkeypatch.setattr(openapi_runner.OpenApiRunner, name, unchecked)
+def test_an_openapi_read_works(way):
+    """An operation that is declared to read is called with the model's arguments, and its text is the result."""
     kernel, asked = openapi_kernel('{"id": "7"}')
     host = Host()
     host.declare("getOrder", "deleteOrder", plugin="Shop")
     install(kernel, host.affiant)
     text = go(way, kernel, "Shop-getOrder", {"id": "7"})
-    if asked:
-        assert (text, asked) == ('{"id": "7"}', [("GET", "https://shop.example.test/orders/7")])
-    else:  # without a network the address cannot be looked up
-        assert document_of(text)["kind"] == "error"
+    assert (text, asked) == ('{"id": "7"}', [("GET", "https://shop.example.test/orders/7")])
 
 
 # --- agents --------------------------------------------------------------------------------------------------------
@@ -645,10 +639,7 @@ def test_an_agent_on_the_hosts_own_kernel_as_a_plugin():
     with pytest.raises(WireupInvalid, match="Helper-"):
         check(kernel, host.affiant)
     host.declare(*names, plugin="Helper")
-    try:
-        check(kernel, host.affiant)
-    except WireupInvalid as refused:  # its parameters may be such that a model would be asked for the host's
-        assert "not declared" not in str(refused)
+    check(kernel, host.affiant)
 
 
 def test_an_agents_own_plugins_meet_the_gate():

@@ -88,8 +88,11 @@ def test_the_gate_gets_no_arguments_and_the_invocation_stage_the_models(way):
     provider, layer = Watched(), WatchedFilter()
     host = Host(LimitDesk(), context_provider=provider, filters=[layer])
     go(way, host.kernel(), SET, LIMIT)
-    (sent, is_body), = layer.seen
-    assert ({each: str(value) for each, value in sent.items()}, is_body) == ({"customer_id": "c-1", "limit": "10"}, True)
+    ((sent, is_body),) = layer.seen
+    assert ({each: str(value) for each, value in sent.items()}, is_body) == (
+        {"customer_id": "c-1", "limit": "10"},
+        True,
+    )
     assert provider.arguments == [None]
 
 
@@ -207,7 +210,7 @@ def test_filters_and_spans_never_see_a_proposal(way, monkeypatch):
         await next(context)
         seen.append(str(context.result.value) + repr(context.result.metadata))
 
-    for desk, native in ((LimitDesk(), None), ((), {"set_limit": lambda: proposed()})):
+    for desk, native in ((LimitDesk(), None), ((), {"set_limit": answering(proposed())})):
         host = Host(desk)
         kernel = host.kernel(native=native, writes=("set_limit",))
         kernel.add_filter(FilterTypes.AUTO_FUNCTION_INVOCATION, auto)
@@ -527,7 +530,9 @@ def test_a_function_that_is_not_there_is_not_guessed(name):
     assert (error["code"], error["retryable"], desk.calls) == ("FUNCTION_NOT_FOUND", False, [])
 
 
-@pytest.mark.parametrize("arguments", ['{"customer_id": "c-1"', {**LIMIT, "nosuch": 1}, {**LIMIT, "limit": float("nan")}])
+@pytest.mark.parametrize(
+    "arguments", ['{"customer_id": "c-1"', {**LIMIT, "nosuch": 1}, {**LIMIT, "limit": float("nan")}]
+)
 def test_the_manual_invoker_reads_arguments_strictly(arguments):
     """DECISIONS 8: as in a chat loop, malformed text, unknown names and NaN are VALIDATION_FAILED and run nothing."""
     desk = LimitDesk()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.semantic_kernel import LOOPS, SECRET, WAYS, Host, LimitDesk, document_of, found, go
+from support.semantic_kernel import SECRET, WAYS, Host, LimitDesk, document_of, found, go
 
 SET = "LimitDesk-set_limit"
 LIMIT = {"customer_id": "c-1", "limit": 10}

@@ -59,6 +59,11 @@ def look() -> str:
     return "seen"
 
 
+def propose() -> object:
+    """Propose."""
+    return proposed()
+
+
 # --- install -------------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +168,7 @@ def test_what_the_model_is_shown():
 
     class Node(BaseModel):
         value: int
-        next: Node | None = None  # noqa: F821  # rebuilt below
+        next: Node | None = None  # rebuilt below
 
     class Line(BaseModel):
         color: Color
@@ -177,7 +182,9 @@ def test_what_the_model_is_shown():
             """Draw."""
             return f"{lines[0].color.value} {node.next.value} {kind} {settled}"
 
-    Desk.draw.__annotations__.update(lines=list[Line], node=Node, kind=Literal["a", "b"], settled=bool, **{"return": str})
+    Desk.draw.__annotations__.update(
+        lines=list[Line], node=Node, kind=Literal["a", "b"], settled=bool, **{"return": str}
+    )
     kernel = Host(Desk()).kernel()
     (metadata,) = kernel.get_full_list_of_function_metadata()
     shown = {each.name: each.schema_data for each in metadata.parameters}
@@ -278,12 +285,7 @@ def with_kernel(kernel: Kernel) -> str:
     return str(kernel)
 
 
-def required_kernel(kernel: Annotated[Kernel, {"include_in_function_choices": False}]) -> str:
-    """Ask the model for a kernel that it is not shown."""
-    return str(kernel)
-
-
-@pytest.mark.parametrize("function", [settings, forgeable, with_kernel, required_kernel])
+@pytest.mark.parametrize("function", [settings, forgeable, with_kernel])
 def test_parameters_that_break_semantic_kernel(function):
     """Seam 2: such parameters crash the turn, are demanded of the model, or could carry what is the host's."""
     host = Host()
@@ -309,13 +311,13 @@ def bound(function):
 
 
 def test_parameters_of_bound_functions():
-    """Every name that Python allows and Semantic Kernel cannot carry is refused; those that it would fill in are not."""
+    """Every name that Semantic Kernel cannot carry is refused; those that it would fill in are not."""
 
     def crash(self, settings: str) -> str:
         """Break."""
         return settings
 
-    def foreign(self, größe: int) -> str:
+    def foreign(self, größe: int) -> str:  # noqa: PLC2401  # what it is about
         """Use a name of another alphabet."""
         return str(größe)
 
@@ -327,7 +329,9 @@ def test_parameters_of_bound_functions():
         (fault,) = faults_of(bound(function).kernel).values()
         assert "parameter" in fault
 
-    def fine(self, kernel: str, arguments: int, execution_settings: str = "", function: str = "f", name: str = "n") -> str:
+    def fine(
+        self, kernel: str, arguments: int, execution_settings: str = "", function: str = "f", name: str = "n"
+    ) -> str:
         """Take names that mean something to others."""
         return f"{kernel} {arguments}{execution_settings} {name}"
 
@@ -336,7 +340,7 @@ def test_parameters_of_bound_functions():
 
 
 def test_a_plugins_name_must_be_one():
-    """A registry may name a plugin as it likes; what Semantic Kernel refuses is told at wiring, with the tool's name."""
+    """A registry may name a plugin as it likes; what Semantic Kernel refuses is told at wiring."""
     registry = ToolRegistry()
     registry.walk(LimitDesk(), plugin="limit desk")
     affiant = Affiant(docket=InMemoryDocketStore(), registry=registry, authorize=lambda _: True)
@@ -476,10 +480,10 @@ def test_a_filter_that_was_taken_out_is_noticed():
 
 
 def test_a_kernel_without_the_function_filter_shows_nothing():
-    """Without the function filter a bound function does not run, and a native one's outcome is gated by the auto filter."""
+    """Without the function filter a bound function does not run, and a native one is gated by the auto filter."""
     desk = LimitDesk()
     host = Host(desk)
-    kernel = host.kernel(native={"write": lambda: proposed()}, writes=("write",))
+    kernel = host.kernel(native={"write": propose}, writes=("write",))
     kernel.function_invocation_filters.clear()
     texts = in_loop(kernel, (SET, LIMIT), ("P-write", {}), arguments=host_arguments())
     assert desk.calls == []
@@ -491,5 +495,7 @@ def test_a_plugin_of_functions_is_a_plugin():
     """The bound plugin is an ordinary one: it can be listed, filtered and handed to another kernel."""
     kernel = Host(LimitDesk()).kernel()
     assert isinstance(kernel.plugins["LimitDesk"], KernelPlugin)
-    names = [each.fully_qualified_name for each in kernel.get_list_of_function_metadata({"included_plugins": ["LimitDesk"]})]
+    names = [
+        each.fully_qualified_name for each in kernel.get_list_of_function_metadata({"included_plugins": ["LimitDesk"]})
+    ]
     assert names == ["LimitDesk-find_customer", "LimitDesk-set_limit"]

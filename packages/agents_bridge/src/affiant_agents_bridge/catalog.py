@@ -48,7 +48,7 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
 def _bound(function: BoundFunction, affiant: Affiant, turn_of: TurnOf) -> Tool:
     descriptor = function.descriptor
     body: Body = lambda _, __, arguments, turn: function.call(ASYNCHRONOUS, arguments, turn)  # noqa: E731  # it is one
-    invoker = Invoker(affiant, turn_of, descriptor, body)
+    invoker = Invoker(affiant, turn_of, descriptor, body, is_bound=True)
     # A strict schema has no parameter that a model may leave out, so no default would ever be one.
     tool = FunctionTool(descriptor.name, descriptor.description, function.schema, invoker, strict_json_schema=False)
     return _finished(tool, invoker)

@@ -58,6 +58,7 @@ class Invoker:
         descriptor: ToolDescriptor,
         body: Body,
         *,
+        is_bound: bool = False,
         takes: frozenset[str] | None = None,
         limit: float | None = None,
         raises: bool = False,
@@ -66,6 +67,7 @@ class Invoker:
         self.descriptor: ToolDescriptor = descriptor
         self._pipeline = affiant.pipeline(lambda error: isinstance(error, ToolTimeoutError))
         self._turn_of, self._body, self._takes, self._limit, self._raises = turn_of, body, takes, limit, raises
+        self._text = shared.whole_text if is_bound else shared.model_text
         self._ending: WeakSet[ToolContext[Any]] = WeakSet()
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
@@ -91,7 +93,7 @@ class Invoker:
             await self._pipeline.run(invocation, lambda: self._attempt(ctx, text, invocation))
         if invocation.terminate:
             self._ending.add(ctx)
-        told = shared.model_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
+        told = self._text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
         # A text part of the SDK's that nothing replaced stays one; what is neither text nor envelope crosses untouched.
         is_kept = told is None or (told == invocation.text() and _text_part(invocation.result) is not None)
         return invocation.result if is_kept else told

@@ -168,14 +168,18 @@ class _Call:
         self.state = "closed"
         invocation, affiant = self.invocation, self.seam.affiant
         result, kept, envelope = invocation.result, invocation.result is self.returned, invocation.envelope()
-        text = shared.model_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
+        is_native = isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
+        is_plain = self.parameters.function is not None and not is_native  # data that every framework would write in its own way
+        written = shared.whole_text if is_plain else shared.model_text
+        text = written(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
         # LangChain may write a dictionary as a repr; one that is an envelope is given to it as text.
-        if text is not None and not (kept and text == invocation.text() and not (envelope and type(result) is dict)):
+        is_own = kept and text == invocation.text() and not (envelope and type(result) is dict)
+        if text is not None and (is_plain or not is_own):
             result = text
         artifact = self.artifact if kept else None  # else it belonged to what was replaced
         if self.tool_call_id is not None and (isinstance(envelope, ToolError) or (kept and invocation.failed)):
             told: dict[str, Any] = {"content": result, "artifact": artifact, "status": "error"}
-            if not isinstance(result, ToolOutputMixin) and not isinstance(only_part(result), ToolOutputMixin):
+            if not is_native or result is text:
                 result = ToolMessage(tool_call_id=self.tool_call_id, name=self.tool.name, **told)
         return (result, artifact) if self.has_artifact else result
 

@@ -43,7 +43,7 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:  # type: ignore[override]  # no tool changes what it says
+    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
         """Take any tools."""
         return self
 

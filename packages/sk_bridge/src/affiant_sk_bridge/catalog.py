@@ -31,11 +31,11 @@ def install(
 ) -> Kernel:
     """Gate every function of ``kernel``, add those that ``affiant`` was given, audit all, and give the kernel back.
 
-    Install before kernels are cloned and before agents and orchestrations are made. Each call needs a ``TurnContext`` in
-    the host argument ``affiant_turn``. ``carry_arguments`` gives the gate the model's arguments, which are then a part of
-    a row's identity; by default it gets none (DECISIONS 9). ``offload_sync_bodies`` runs synchronous functions in worker
-    threads, where Semantic Kernel would hold up the loop. Installing again changes nothing but what came in between: the
-    bridge is outermost again, and the audit is repeated.
+    Install before kernels are cloned and before agents and orchestrations are made. Each call needs a ``TurnContext``
+    in the host argument ``affiant_turn``. ``carry_arguments`` hands the gate the model's arguments, which then belong
+    to a row's identity; by default it gets none (DECISIONS 9). ``offload_sync_bodies`` runs synchronous functions in
+    worker threads, where Semantic Kernel would hold up the loop. To install again puts the bridge outermost again and
+    repeats the audit; nothing is filed twice.
 
     Raises ``WiringError`` with every fault of the wiring. The kernel is gated then, so that nothing runs undeclared.
     """
@@ -81,9 +81,9 @@ def check(kernel: Kernel, affiant: Affiant) -> None:
 async def invoke(kernel: Kernel, name: str, arguments: Mapping[str, Any] | str = "", *, turn: TurnContext) -> str:
     """Call a function as a chat loop would, and give the text that a model would be given.
 
-    ``name`` is the model's, ``Plugin-function``; ``arguments`` are the model's too, as text or as a map. A function that
-    is not there is answered with the ``ToolError`` ``FUNCTION_NOT_FOUND``, and nothing runs. Raises ``WireupInvalid``
-    where the host is at fault: no turn, no bridge, a function that is not declared.
+    ``name`` is the model's, ``Plugin-function``; ``arguments`` are the model's too, as text or as a map. A function
+    that is not there is answered with the ``ToolError`` ``FUNCTION_NOT_FOUND``, and nothing runs. Raises
+    ``WireupInvalid`` where the host is at fault: no turn, no bridge, a function that is not declared.
     """
     seam = _seam_on(kernel)
     if seam is None:
@@ -212,7 +212,8 @@ def _audit(kernel: Kernel, seam: Seam) -> Iterator[WiringFault]:
                 descriptor.function is not None and not isinstance(function, BoundKernelFunction)
             ):
                 fault = "it is not declared, so nobody can tell whether it writes."
-                remedy = f"Declare it with affiant.declare_read({function.name!r}, plugin={plugin_name!r}) or declare_write(...), or leave it out."
+                declare = f"affiant.declare_read({function.name!r}, plugin={plugin_name!r})"
+                remedy = f"Declare it with {declare} or declare_write(...), or leave it out."
                 yield WiringFault(f"tool {name!r}", fault, remedy)
             else:
                 there.add(descriptor)
@@ -255,8 +256,11 @@ def _parameter_faults(function: KernelFunction) -> Iterator[WiringFault]:
         elif each.name == TURN_ARGUMENT:
             fault = f"its parameter {each.name!r} is the host's, and a model could send one."
             yield WiringFault(subject, fault, "Take the turn from the parameter that is annotated KernelArguments.")
-        elif each.name in FILLED_IN and not isinstance(function, BoundKernelFunction):
-            if each.include_in_function_choices or each.is_required:
-                fault = f"its parameter {each.name!r} is filled in by Semantic Kernel, and would be asked of the model."
-                remedy = "Annotate it with {'include_in_function_choices': False, 'is_required': False}."
-                yield WiringFault(subject, fault, remedy)
+        elif (
+            each.name in FILLED_IN
+            and each.include_in_function_choices
+            and not isinstance(function, BoundKernelFunction)
+        ):
+            fault = f"its parameter {each.name!r} is filled in by Semantic Kernel, and would be asked of the model."
+            remedy = "Annotate it as Annotated[..., {'include_in_function_choices': False}]."
+            yield WiringFault(subject, fault, remedy)

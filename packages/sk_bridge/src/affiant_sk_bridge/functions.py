@@ -1,4 +1,4 @@
-"""The host's own functions as functions of a kernel: the parameters that a model is shown, and a body behind the seam."""
+"""The host's own functions as functions of a kernel: what a model is shown of them, and a body behind the seam."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from pydantic import Field
 from semantic_kernel.filters import FunctionInvocationContext
@@ -67,9 +67,9 @@ class BoundKernelFunction(KernelFunction):
     async def _invoke_internal_stream(self, context: FunctionInvocationContext) -> None:
         await self._invoke_internal(context)  # the whole result is one part of the stream
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> KernelFunction:
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """A copy with the same function, since the object behind it, and its connections, are the host's."""
-        return super().__deepcopy__({**(memo or {}), id(self.bound): self.bound})
+        return cast(Self, super().__deepcopy__({**(memo or {}), id(self.bound): self.bound}))
 
 
 def is_made_by(function: KernelFunction, *modules: str) -> bool:

@@ -22,7 +22,7 @@ def read_result(result: object) -> ToolEnvelope | str | None:
                 return result.text
             case ChatMessageContent(items=[only]):
                 result = only
-            case [TextContent() | ChatMessageContent() as only]:  # as an MCP server's tool and a prompt answer
+            case [(TextContent() | ChatMessageContent()) as only]:  # as an MCP server's tool and a prompt answer
                 result = only
             case _:
                 break
@@ -41,7 +41,7 @@ def awaits_review(invocation: ToolInvocation) -> bool:
 
 def text_of_parts(parts: list[object]) -> object:
     """A drained stream as one result: its text if every part is text, so that no proposal hides between two parts."""
-    texts = [part.text if isinstance(part, TextContent) else part for part in parts]
+    texts: list[object] = [part.text if isinstance(part, TextContent) else part for part in parts]
     if parts and all(isinstance(text, str) for text in texts):
         return "".join(map(str, texts))
     return parts

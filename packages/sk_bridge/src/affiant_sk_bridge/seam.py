@@ -1,4 +1,4 @@
-"""The seam: two closures on a kernel, one in each of its filter lists, and one pipeline call in two stages between them.
+"""The seam: two closures on a kernel, one in each of its filter lists, and one call in two stages between them.
 
 Every invocation of a function meets the function filter, which runs the invocation stage. A chat loop's call meets the
 auto filter around it, which runs the completion stage, where the gate is; any other call completes in the function
@@ -15,15 +15,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from semantic_kernel.exceptions import OperationCancelledException
 from semantic_kernel.filters import AutoFunctionInvocationContext, FunctionInvocationContext
 from semantic_kernel.functions import FunctionResult, KernelArguments, KernelFunction, KernelFunctionFromMethod
 
-from affiant_core import Affiant, RefusalCode, ToolError, ToolInvocation, TurnContext, WireupInvalid
+from affiant_core import Affiant, RefusalCode, ToolEnvelope, ToolError, ToolInvocation, TurnContext, WireupInvalid
 from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS
+from affiant_core.envelope import recognise
 from affiant_core.filters.failures import keep_result
 from affiant_core.pipeline import VALIDATION_FAILED, Pipeline, Stage
 from affiant_core.registry import ToolDescriptor
@@ -86,8 +87,9 @@ class _Call:
         if isinstance(step, functools.partial) and "next" in step.keywords:
             inner = self._around(step.keywords["next"])
             return functools.partial(step.func, *step.args, **{**step.keywords, "next": inner})
-        native = not isinstance(self.context.function, BoundKernelFunction)
-        return self.enter if native and getattr(step, "__self__", None) is self.context.function else step  # type: ignore[no-any-return]  # a partial of a filter has no type
+        if isinstance(self.context.function, BoundKernelFunction):
+            return cast(Step, step)
+        return self.enter if getattr(step, "__self__", None) is self.context.function else cast(Step, step)
 
     async def enter(self, context: FunctionInvocationContext) -> None:
         """Run the function's own body, and show the filters around it a refusal in the place of a proposal."""
@@ -100,6 +102,9 @@ class _Call:
             else:
                 await self._native(function)(context)
                 value = await self._drained(None if context.result is None else context.result.value)
+                if isinstance(value, list) and getattr(function, "stream_method", None) is not None:
+                    text = text_of_parts(value)  # the parts of a generator that a plain invocation has listed
+                    value = text if isinstance(text, str) and recognise(text) else value
         except shared.ArgumentsRefused as refused:
             value = shared.invalid_arguments(invocation.tool_name, refused.places)
         invocation.result = self.returned = value
@@ -197,7 +202,7 @@ class Seam:
     def _outcome(
         self, frame: _Frame, call: ToolInvocation, failure: Exception | None
     ) -> tuple[ToolInvocation, Exception | None]:
-        """What the gate gets to see: what the function filter handed over, what a host's filter put there, a failure."""
+        """What the gate gets to see: what the function filter handed over, what a host put there, or a failure."""
         for fault in (frame.fault, failure):
             if fault is not None and _is_host_fault(fault):
                 return call, fault
@@ -265,7 +270,7 @@ class Seam:
             context.result = _bare(function, _again(call.parts or []) if is_stream else self._shown(completed))
         else:
             must_wait = invocation.cleared is None and awaits_review(invocation)
-            given = _stand_in(invocation) if must_wait else self._shown(invocation)
+            given = _stand_in(invocation) if must_wait else _uncut(invocation)
             frame.handed.append((given, invocation))
             context.result = _bare(function, given)
 
@@ -296,10 +301,9 @@ class Seam:
 
     def _shown(self, invocation: ToolInvocation) -> object:
         """What Semantic Kernel is given: an envelope as its text, anything else as the tool returned it."""
-        if invocation.envelope() is None and not (invocation.result is None and not invocation.plugin):
-            if not isinstance(invocation.result, str):
-                return invocation.result
-        return shared.model_text(invocation, ceiling=self.affiant.result_ceiling, telemetry=self.affiant.telemetry)
+        if invocation.envelope() is None and invocation.plugin and not isinstance(invocation.result, str):
+            return invocation.result
+        return self._for_model(invocation) if invocation.text() is not None else invocation.result
 
     def _for_model(self, invocation: ToolInvocation) -> object:
         """The same for a chat loop: text where there is one, and nothing that would fail when it is copied."""
@@ -332,6 +336,12 @@ def _stand_in(invocation: ToolInvocation) -> str:
     message = "The proposal did not pass the review gate, so nothing was filed. The host must mend its filters."
     code = RefusalCode.WIREUP_INVALID.value
     return ToolError(tool_name=invocation.tool_name, code=code, message=message).to_json_string()
+
+
+def _uncut(invocation: ToolInvocation) -> object:
+    """What needs no review, for whatever stands between the stages: the size of it is the completion's business."""
+    content = invocation.text()
+    return content.to_json_string() if isinstance(content, ToolEnvelope) else (content or invocation.result)
 
 
 def _offloaded(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from affiant_core.bridge.arguments import (
     parse_arguments,
 )
 from affiant_core.bridge.functions import BoundFunction, argument_model, bindable, bound_functions, turn_parameter
-from affiant_core.bridge.results import model_text
+from affiant_core.bridge.results import model_text, whole_text
 from affiant_core.bridge.wiring import acts_elsewhere, admitted, indistinguishable, require_version
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "parse_arguments",
     "require_version",
     "turn_parameter",
+    "whole_text",
 ]

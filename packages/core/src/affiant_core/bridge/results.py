@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError, WriteProposal
-from affiant_core.pipeline import ToolInvocation
+from affiant_core.errors import ValueRefused
+from affiant_core.pipeline import ToolInvocation, unwritable
 from affiant_core.telemetry import Telemetry
-from affiant_core.wire import quote
+from affiant_core.values import spell
+from affiant_core.wire import dumps, quote
 
 
 def model_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry) -> str | None:
@@ -34,6 +36,23 @@ def model_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry
     return kept
 
 
+def whole_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry) -> str:
+    """The same for a host's own function, whose plain data no framework may write in its own way: always text.
+
+    What is neither an envelope nor text becomes its JSON (DECISIONS 20); a value that JSON cannot spell, and what is
+    larger than the ceiling, becomes a ``ToolError``. Nothing at all is empty text.
+    """
+    told = model_text(invocation, ceiling=ceiling, telemetry=telemetry)
+    if told is not None:
+        return told
+    try:
+        text = dumps(spell(invocation.result, "result"))
+    except ValueRefused as refused:
+        return unwritable(refused).model_copy(update={"tool_name": invocation.tool_name}).to_json_string()
+    size = _utf8_length(text)
+    return text if size <= ceiling else _too_large(invocation.tool_name, "The result", size, ceiling).to_json_string()
+
+
 def _utf8_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
@@ -47,13 +66,8 @@ def _cut(envelope: ToolEnvelope, size: int, ceiling: int) -> str:
     if not isinstance(envelope, ReadResult):
         is_filed = isinstance(envelope, WriteProposal)  # nothing else comes out of the pipeline
         result = "The proposal is filed for review, and its record" if is_filed else "The result"
-        too_large = ToolError(
-            tool_name=tool_name,
-            timestamp=envelope.timestamp,
-            code="RESULT_TOO_LARGE",
-            message=f"{result} of {size} bytes is larger than the limit of {ceiling} bytes and cannot be shown.",
-        )
-        return too_large.to_json_string()
+        too_large = _too_large(tool_name, result, size, ceiling)
+        return too_large.model_copy(update={"timestamp": envelope.timestamp}).to_json_string()
     summary = _fitting_text(envelope.summary, 512)
     shown = envelope.model_copy(update={"markdown": "", "entities": (), "summary": summary, "tool_name": tool_name})
     room = ceiling - _utf8_length(shown.to_json_string()) - _NOTE_ROOM
@@ -72,6 +86,14 @@ def _cut(envelope: ToolEnvelope, size: int, ceiling: int) -> str:
     )
     cut = shown.model_copy(update={"summary": summary + note, "markdown": markdown, "entities": tuple(entities)})
     return cut.to_json_string()
+
+
+def _too_large(tool_name: str, what: str, size: int, ceiling: int) -> ToolError:
+    return ToolError(
+        tool_name=tool_name,
+        code="RESULT_TOO_LARGE",
+        message=f"{what} of {size} bytes is larger than the limit of {ceiling} bytes and cannot be shown.",
+    )
 
 
 def _fitting_text(text: str, room: int) -> str:

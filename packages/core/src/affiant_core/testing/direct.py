@@ -11,7 +11,7 @@ from affiant_core import bridge as shared
 from affiant_core.affiant import Affiant
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
 from affiant_core.pipeline import ToolInvocation
-from affiant_core.testing.harness import Backend, Capability, Gap, Harness, ToolCall, Unsupported, never, only
+from affiant_core.testing.harness import Backend, Capability, Gap, Harness, ToolCall, never, only
 
 
 class DirectBackend(Backend):
@@ -49,10 +49,8 @@ class DirectBackend(Backend):
                 return shared.invalid_arguments(call.name, refused.places)
 
         await self._pipeline.run(invocation, body)
-        text = shared.model_text(invocation, ceiling=self._affiant.result_ceiling, telemetry=self._affiant.telemetry)
-        if text is None:
-            raise Unsupported("a result that is neither text nor an envelope")
-        return text
+        affiant = self._affiant
+        return shared.whole_text(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
 
 
 class DirectHarness(Harness):

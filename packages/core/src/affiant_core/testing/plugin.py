@@ -25,6 +25,9 @@ pytest.register_assert_rewrite(
 )
 
 _NEEDS = "affiant_needs"
+_HARNESS = "affiant_harness"
+_HARNESSES: pytest.StashKey[list[Harness]] = pytest.StashKey()
+_OPENERS: pytest.StashKey[list[Any]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,8 +51,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark that says what a standard test needs."""
+    """Register the mark that says what a standard test needs, and find the backends of the command line.
+
+    Raises ``pytest.UsageError`` for an option that names none, before any test is collected.
+    """
     config.addinivalue_line("markers", f"{_NEEDS}(*capabilities): what a backend must be able to do for this test.")
+    bridges: list[str] = config.getoption("--affiant-bridge") or []
+    stores: list[str] = config.getoption("--affiant-store") or []
+    config.stash[_HARNESSES] = harnesses_for(bridges)
+    config.stash[_OPENERS] = [load(name, "open_store") for name in stores]
+    config.pluginmanager.register(_Report(), "affiant-report")
 
 
 def load(name: str, attribute: str) -> Any:
@@ -68,19 +79,31 @@ def load(name: str, attribute: str) -> Any:
         ) from error
 
 
-def harnesses_for(config: pytest.Config, names: Sequence[str]) -> list[Harness]:
-    """The harnesses of all these bridges."""
+def harnesses_for(names: Sequence[str]) -> list[Harness]:
+    """The harnesses of all these bridges.
+
+    Raises ``pytest.UsageError`` for a name that gives none, or two of one name, which no report could tell apart.
+    """
+    if not names:
+        return []
     from affiant_core.testing.harness import Harness  # noqa: PLC0415  # pytest loads this plugin for every project
 
-    found: list[Harness] = []
+    found: dict[str, Harness] = {}
     for name in names:
         named = load(name, "HARNESSES")
-        for each in named if isinstance(named, list | tuple) else [named]:
-            harness = each() if isinstance(each, type) else each
+        given = named if isinstance(named, list | tuple) else [named]
+        for each in given:
+            harness = each() if isinstance(each, type) and issubclass(each, Harness) else each
             if not isinstance(harness, Harness):
-                raise pytest.UsageError(f"{name!r} gives a {type(harness).__name__}, which is no Harness.")
-            found.append(harness)
-    return found
+                raise pytest.UsageError(
+                    f"{name!r} gives {each!r}, which is no Harness. Name a Harness, its class, or a list of them."
+                )
+            if repr(harness) in found:
+                raise pytest.UsageError(f"{name!r} gives a second {harness!r}. Give each harness its own __repr__.")
+            found[repr(harness)] = harness
+        if not given:
+            raise pytest.UsageError(f"{name!r} gives no harness at all. Put at least one Harness into it.")
+    return list(found.values())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -88,14 +111,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.cls is None or not hasattr(metafunc.cls, "affiant_suite"):
         return
     if "harness" in metafunc.fixturenames:
-        own = metafunc.cls.harnesses
-        harnesses = list(own) or harnesses_for(metafunc.config, metafunc.config.getoption("--affiant-bridge"))
+        harnesses = list(metafunc.cls.harnesses) or metafunc.config.stash[_HARNESSES]
         parameters = [pytest.param(each, id=repr(each), marks=_marks(metafunc, each)) for each in harnesses]
         metafunc.parametrize("harness", parameters or [_nothing("--affiant-bridge")])
     if "opener" in metafunc.fixturenames:
-        own = metafunc.cls.openers
-        names = metafunc.config.getoption("--affiant-store")
-        openers = list(own) or [load(name, "open_store") for name in names]
+        openers = list(metafunc.cls.openers) or metafunc.config.stash[_OPENERS]
         opened = [pytest.param(each, id=getattr(each, "__name__", repr(each))) for each in openers]
         metafunc.parametrize("opener", opened or [_nothing("--affiant-store")])
 
@@ -119,44 +139,46 @@ def _marks(metafunc: pytest.Metafunc, harness: Harness) -> list[pytest.MarkDecor
 # --- the report ----------------------------------------------------------------------------------------------------
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count what each backend passed."""
-    for name, value in report.user_properties:
-        if name == "affiant_harness" and report.when == "call":
-            _outcomes.setdefault(str(value), Counter())[
-                "xfailed" if hasattr(report, "wasxfail") else report.outcome
-            ] += 1
+class _Report:
+    """Counts what each backend passed. Each run has its own; under xdist the controller is sent every report."""
 
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Counter[str]] = {}
 
-_outcomes: dict[str, Counter[str]] = {}
-_gaps: dict[str, list[str]] = {}
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test that ran, and what failed before or after it."""
+        if report.when != "call" and not report.failed:
+            return
+        outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome if report.when == "call" else "error"
+        for name, value in report.user_properties:
+            if name == _HARNESS:
+                self.outcomes.setdefault(str(value), Counter())[outcome] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print what each backend of the command line can do, what it cannot and why, and how its tests went."""
+        harnesses = terminalreporter.config.stash[_HARNESSES]
+        if not harnesses:
+            return
+        from affiant_core.testing.harness import Capability  # noqa: PLC0415  # as above
+
+        terminalreporter.section("Affiant conformance")
+        for harness in harnesses:
+            counts = sorted(self.outcomes.get(repr(harness), Counter()).items())
+            counted = ", ".join(f"{count} {outcome}" for outcome, count in counts)
+            terminalreporter.line(f"{harness!r}: {counted or 'not run'}", bold=True)
+            for capability in Capability:
+                gap = harness.gaps.get(capability)
+                terminalreporter.line(f"  {capability.value:<24} {'yes' if gap is None else gap}")
+            for name, gap in harness.gaps.items():
+                if name not in set(Capability):
+                    terminalreporter.line(f"  {name} {gap}")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    """Remember which backend a test runs on, for the report."""
+    """Note which backend a test runs on, for the report."""
     callspec = getattr(item, "callspec", None)
     harness = callspec.params.get("harness") if callspec is not None else None
     if harness is not None and hasattr(harness, "gaps"):
-        item.user_properties.append(("affiant_harness", repr(harness)))
+        item.user_properties.append((_HARNESS, repr(harness)))
     return (yield)
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print what each backend can do, what it cannot and why, and how its tests went."""
-    config: pytest.Config = terminalreporter.config
-    names = config.getoption("--affiant-bridge")
-    if not names:
-        return
-    from affiant_core.testing.harness import Capability  # noqa: PLC0415  # as above
-
-    terminalreporter.section("Affiant conformance")
-    for harness in harnesses_for(config, names):
-        counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(_outcomes.get(repr(harness), {}).items()))
-        terminalreporter.line(f"{harness!r}: {counted or 'not run'}", bold=True)
-        for capability in Capability:
-            gap = harness.gaps.get(capability)
-            terminalreporter.line(f"  {capability.value:<24} {'yes' if gap is None else gap}")
-        for name, gap in harness.gaps.items():
-            if name not in set(Capability):
-                terminalreporter.line(f"  {name} {gap}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from affiant_core.registry import read_tool
 from affiant_core.testing.harness import Capability, Harness, Reply, ToolCall
 from affiant_core.testing.standard.base import ask, needs, on_a_loop
 from affiant_core.testing.world import LimitTools, SelfArguing, World, told, turn
@@ -29,9 +30,23 @@ MISFITS: dict[str, dict[str, Any]] = {
     "one is missing": {"customer_id": "c-1"},
     "one is of another type": {"customer_id": "c-1", "limit": "lots"},
     "one is nothing": {"customer_id": None, "limit": 50},
+    "one is not whole": {"customer_id": "c-1", "limit": 50.5},
     "one is not known": {"customer_id": "c-1", "limit": 50, "limt": 5},
 }
 """Arguments that do not fit the parameters."""
+
+
+class Measuring:
+    """A read whose parameter would take numbers that JSON does not have."""
+
+    def __init__(self) -> None:
+        self.calls: list[float] = []
+
+    @read_tool
+    def measure(self, customer_id: str, limit: float) -> str:
+        """Measure a customer against a limit."""
+        self.calls.append(limit)
+        return f"{customer_id} was measured."
 
 
 class ArgumentTests:
@@ -57,6 +72,17 @@ class ArgumentTests:
         ((_, seen),) = tools.calls
         assert (seen["force"], seen["effective"]) == (False, None)
 
+    @pytest.mark.parametrize(("sent", "meant"), [("false", False), ("no", False), ("maybe", None), (2, None)], ids=repr)
+    @on_a_loop
+    async def test_a_value_is_not_taken_for_its_opposite(
+        self, harness: Harness, sent: object, meant: bool | None
+    ) -> None:
+        """DESIGN: a parameter gets what was meant, or the body does not run; ``bool("false")`` is true in Python."""
+        tools = LimitTools()
+        with contextlib.suppress(Exception):  # a framework may refuse the value itself
+            await ask(harness, tools, "set_limit", customer_id="c-1", limit=10, force=sent)
+        assert [seen["force"] for _, seen in tools.calls if seen["force"] is not meant] == []
+
     @pytest.mark.parametrize("arguments", MISFITS.values(), ids=MISFITS)
     @needs(Capability.ARGUMENT_CHECK)
     @on_a_loop
@@ -75,9 +101,9 @@ class ArgumentTests:
     @on_a_loop
     async def test_text_that_is_no_object_is_answered(self, harness: Harness, text: str) -> None:
         """C01 and DECISIONS 8: where the seam sees the text, ``VALIDATION_FAILED``, and no parser's message in it."""
-        tools = LimitTools()
+        tools = Measuring()
         world = World(tools)
-        answer = await harness.wire(world.affiant).call(ToolCall("set_limit", text), turn())
+        answer = await harness.wire(world.affiant).call(ToolCall("measure", text), turn())
         error = told(answer)
         assert error["code"] == "VALIDATION_FAILED"
         for part in ("c-1", "column", "Expecting", "delimiter", "char "):

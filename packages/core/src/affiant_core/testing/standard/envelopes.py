@@ -87,6 +87,16 @@ OTHERS: dict[str, object] = {
 }
 """What a declared write hands back when it is neither a proposal nor an error (DECISIONS 6)."""
 
+PLAIN: dict[str, tuple[object, str]] = {
+    "a dictionary": ({"limit": Decimal("10.10"), "name": "Zoë 🚀"}, '{"limit":"10.10","name":"Zoë 🚀"}'),
+    "a list": ([1, date(2026, 9, 4), None], '[1,"2026-09-04",null]'),
+    "a number": (7, "7"),
+    "a truth": (True, "true"),
+    "nothing": (None, ""),
+    "a model": (Model(x=1), '{"x":1}'),
+}
+"""Plain data and how it crosses (DECISIONS 20)."""
+
 HIDING: dict[str, Any] = {
     "a list": [proposed()],
     "two in a list": [proposed(), proposed("c-2")],
@@ -154,6 +164,19 @@ class EnvelopeTests:
     def test_text_that_is_no_envelope_crosses_untouched(self, harness: Harness, text: str) -> None:
         """DECISIONS 4 and 5: from a read, whatever is no envelope is data and crosses as it is."""
         assert ask_now(harness, Answering(text), "look")[0] == text
+
+    @pytest.mark.parametrize(("data", "text"), PLAIN.values(), ids=PLAIN)
+    def test_plain_data_of_a_read_crosses_as_its_json(self, harness: Harness, data: object, text: str) -> None:
+        """DECISIONS 5 and 20: what a host's own read returns besides is data, in one spelling on every backend."""
+        assert ask_now(harness, Answering(data), "look")[0] == text
+
+    def test_plain_data_that_json_cannot_spell_is_an_error(self, harness: Harness) -> None:
+        """DECISIONS 20: never a Python repr; the error names the place."""
+        text, _ = ask_now(harness, Answering({"customer": {"since": object()}}), "look")
+        error = told(text)
+        assert (error["code"], error["toolName"]) == ("VALIDATION_FAILED", "look")
+        assert "result.customer.since" in error["message"]
+        assert "object at" not in text
 
     @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
     def test_a_write_that_proposes_nothing_is_refused(self, harness: Harness, other: object) -> None:

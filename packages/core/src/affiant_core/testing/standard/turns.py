@@ -57,11 +57,13 @@ class TurnTests:
     @needs(Capability.NESTED_AGENTS)
     @on_a_loop
     async def test_an_agent_that_is_a_tool(self, harness: Harness) -> None:
-        """C20: an agent as another's tool: its write is one row, and its calls have one result each."""
-        world = World(LimitTools())
-        transcript = await harness.wire(world.affiant).play_nested(SCRIPT, turn())
+        """C20: an agent as another's tool: its write is the row that its own turn would file, one result a call."""
+        alone, nested = World(LimitTools()), World(LimitTools())
+        await harness.wire(alone.affiant).play(SCRIPT, turn())
+        transcript = await harness.wire(nested.affiant).play_nested(SCRIPT, turn())
         assert transcript.results["call-1"] == found().to_json_string()
-        assert told(transcript.results["call-2"])["entryId"] == world.row().entry_id
+        assert told(transcript.results["call-2"])["entryId"] == nested.row().entry_id
+        assert nested.row() == alone.row()
 
     @needs(Capability.NESTED_AGENTS, Capability.STREAMING)
     @on_a_loop
