@@ -171,6 +171,9 @@ def tool_span(tool_name: str) -> Generator[ToolSpan]:
     from opentelemetry import trace  # noqa: PLC0415  # imported when it is needed
 
     span = tracer().start_span("execute_tool", attributes={"gen_ai.tool.name": tool_name})
+    if span is trace.INVALID_SPAN:  # nobody records, and there is no trace for anything to belong to
+        yield ToolSpan(span)
+        return
     with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield ToolSpan(span)

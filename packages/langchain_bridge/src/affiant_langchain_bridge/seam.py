@@ -169,7 +169,8 @@ class _Call:
         invocation, affiant = self.invocation, self.seam.affiant
         result, kept, envelope = invocation.result, invocation.result is self.returned, invocation.envelope()
         is_native = isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
-        is_plain = self.parameters.function is not None and not is_native  # data that every framework would write in its own way
+        # The data of a host's own function is written here: every framework would write it in a way of its own.
+        is_plain = self.parameters.function is not None and not is_native
         written = shared.whole_text if is_plain else shared.model_text
         text = written(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
         # LangChain may write a dictionary as a repr; one that is an envelope is given to it as text.
