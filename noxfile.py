@@ -58,8 +58,10 @@ def _install_packages(
     """Install packages from the checkout, all of them unless told otherwise, and dependency groups.
 
     The build backend comes from a group too, so that it is pinned and no package needs a build environment of its own.
+    The frameworks come first: one of them stands on a package that has to be built, in an environment of its own.
     """
-    _install_group(session, "build", *groups, pins=pins)
+    frameworks = [name for name, package in BRIDGES.items() if package in packages]
+    _install_group(session, "build", *frameworks, *groups, pins=pins)
     wanted = [word for package in packages for word in ("-e", package)] if editable else packages
     session.install(*pins, "--no-build-isolation", *wanted)
 
@@ -147,8 +149,7 @@ def conformance(session: nox.Session, bridge: str, versions: str) -> None:
         pins = FRAMEWORK_PINS[bridge, versions]
         if versions == "oldest" and pins == FRAMEWORK_PINS[bridge, "latest"]:
             session.skip(f"one release is supported so far: it is tested as {bridge}-latest")
-        groups = ["kit", *(["langchain"] if bridge == "langchain" else [])]
-        _install_packages(session, *groups, packages=(CORE, BRIDGES[bridge]), pins=pins)
+        _install_packages(session, "kit", packages=(CORE, BRIDGES[bridge]), pins=pins)
         _pytest(
             session, "-n", "auto", "--pyargs", "affiant_core.testing.test_bridge", "--affiant-bridge", MODULES[bridge]
         )
@@ -228,9 +229,7 @@ def demo(session: nox.Session) -> None:
     framework, arguments = "langchain", list(session.posargs)
     if arguments and arguments[0] in BRIDGES:
         framework = arguments.pop(0)
-    _install_packages(
-        session, *(["langchain"] if framework == "langchain" else []), packages=(CORE, BRIDGES[framework])
-    )
+    _install_packages(session, packages=(CORE, BRIDGES[framework]))
     for key, package in PROVIDERS.items():
         if framework == "langchain" and os.environ.get(key):
             session.install(package)  # a real model plays instead of the scripted one
@@ -241,5 +240,5 @@ def demo(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """The benchmarks, as ratios of things measured side by side; arguments after -- go to the program."""
     # As a user has it, not editable: an editable install would slow the imports that are measured here.
-    _install_packages(session, "langchain", editable=False)
+    _install_packages(session, editable=False)
     session.run("python", "benchmarks/run.py", *session.posargs)

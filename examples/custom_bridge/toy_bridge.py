@@ -56,7 +56,7 @@ class ToyBackend(Backend):
 
     async def call(self, call: ToolCall, context: object) -> str:
         """Call one tool."""
-        text = call.arguments if isinstance(call.arguments, str) else dumps(dict(call.arguments))
+        text = call.arguments if isinstance(call.arguments, str) else dumps(shared.carried_arguments(call.arguments))
         return await self._tools[call.name](text, {"turn": context})
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import show
 from agent import FRAMEWORKS, say
+from conversation import Script
 from host import EXECUTOR, TENANT, open_host, write
 from hr import HEADCOUNT, HumanResources
 
@@ -50,7 +51,7 @@ def propose(host: Affiant, hr: HumanResources, framework: str) -> None:
         "employee_id": ZOE, "start": "2027-03-01", "end": "2027-03-05", "kind": "annual", "reason": "family visit",
     }  # fmt: skip
     sick = {"employee_id": ZOE, "start": "2026-11-27", "end": "2026-11-27", "kind": "sick"}
-    script = [find, [("request_leave", holiday)], "It is filed; your manager decides."]
+    script: Script = [find, [("request_leave", holiday)], "It is filed; your manager decides."]
     show.turn(say(framework, host, ZOE, HOLIDAY, "chat-1", script), explain=True)
     print()
     show.turn(

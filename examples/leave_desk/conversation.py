@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Step: TypeAlias = "list[tuple[str, dict[str, Any]]] | str"
+Step: TypeAlias = "Sequence[tuple[str, dict[str, Any]]] | str"
 """One message of the scripted model: the tools that it calls, with arguments, or words, which end the turn."""
 
 Script: TypeAlias = Sequence[Step]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from agents import Agent, RunConfig, Runner
+from agents import Agent, ItemHelpers, RunConfig, Runner
 from agents.items import MessageOutputItem, ToolCallItem, ToolCallOutputItem
 from agents.testing import ScriptedModel, assistant_message, function_call
 from conversation import Said, Script, call_text
+from openai.types.responses import ResponseFunctionToolCall
 
 from affiant_agents_bridge import bind
 from affiant_core import Affiant, TurnContext
@@ -30,10 +31,12 @@ def run(host: Affiant, turn: TurnContext, instructions: str, words: str, script:
     said: list[Said] = []
     for item in result.new_items:
         match item:
-            case ToolCallItem(raw_item=call):
+            case ToolCallItem(raw_item=ResponseFunctionToolCall() as call):
                 said.append(Said("call", call_text(call.name, json.loads(call.arguments))))
             case ToolCallOutputItem(output=output):
                 said.append(Said("tool", str(output)))
             case MessageOutputItem():
-                said.append(Said("agent", "".join(part.text for part in item.raw_item.content)))
+                said.append(Said("agent", ItemHelpers.text_message_output(item)))
+            case _:
+                pass  # nothing else comes of this script
     return said

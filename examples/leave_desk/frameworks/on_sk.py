@@ -32,7 +32,7 @@ class ScriptedChat(ChatCompletionClientBase):
         self.step += 1
         if isinstance(line, str):
             return [ChatMessageContent(role=AuthorRole.ASSISTANT, content=line)]
-        calls = [
+        calls: list[Any] = [
             FunctionCallContent(
                 id=f"call-{self.step}-{at}",
                 plugin_name=self.plugins[name],
