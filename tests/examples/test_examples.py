@@ -54,7 +54,9 @@ def test_the_leave_desk_loses_nothing(framework, tmp_path):
     assert status == 0, said
     assert said.count("SIGKILL") == 2
     assert "already-written" in said
+    assert "A standing order approved it." in said
     assert "leave-3" not in said
+    assert "leave-2" in said
     assert said.rstrip().endswith("Done: two crashes, no row lost, no write made twice.")
 
 

@@ -51,7 +51,8 @@ def run(host: Affiant, turn: TurnContext, instructions: str, words: str, script:
 
 async def _run(host: Affiant, turn: TurnContext, instructions: str, words: str, script: Script) -> list[Said]:
     kernel = Kernel()
-    install(kernel, host)
+    # Without arguments two requests of one conversation would be one row, since they differ in nothing else.
+    install(kernel, host, carry_arguments=True)
     plugins = {name: key for key, plugin in kernel.plugins.items() for name in plugin.functions}
     chat = ScriptedChat(ai_model_id="scripted", script=script, plugins=plugins)
     history = ChatHistory(system_message=instructions)

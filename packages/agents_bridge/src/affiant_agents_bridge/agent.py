@@ -119,7 +119,8 @@ class AffiantAgent(Agent[TContext]):
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[no-untyped-call]  # the SDK gives it no annotation
         if self.affiant.terminate_on_review and not isinstance(self.tool_use_behavior, _EndOnReview):
-            self.tool_use_behavior = _EndOnReview(self.tool_use_behavior)
+            behaviour: Any = _EndOnReview(self.tool_use_behavior)
+            self.tool_use_behavior = behaviour
         audit(self, self.affiant, acknowledged=self.acknowledged)
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from semantic_kernel import Kernel
 from semantic_kernel.agents import ChatCompletionAgent
@@ -49,7 +49,7 @@ NATIVE = "Native"
 class ScriptedChat(ChatCompletionClientBase):
     """A chat service that says what the script says, and "done" after its end."""
 
-    SUPPORTS_FUNCTION_CALLING = True
+    SUPPORTS_FUNCTION_CALLING: ClassVar[bool] = True
     script: Any = ()
     said: int = 0
 
