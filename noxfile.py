@@ -114,12 +114,13 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def imports(session: nox.Session) -> None:
-    """Imports point down: import-linter's contracts, and the rules that they cannot express."""
+    """Imports point down: import-linter's contracts, the rules that they cannot express, and the size of bridges."""
     _install_group(session, "imports")
     # The contracts are checked on the source text, so nothing has to be installed.
     sources = os.pathsep.join(str(ROOT / package / "src") for package in PACKAGES)
     session.run("lint-imports", env={"PYTHONPATH": sources})
     session.run("python", "tools/check_imports.py")
+    session.run("python", "tools/check_size.py")
 
 
 @nox.session
