@@ -1,4 +1,4 @@
-"""The standard tests of a bridge. ``class TestMine(BridgeSuite): harnesses = [MyHarness()]`` runs them all.
+"""The standard tests of a bridge. ``class TestMine(BridgeSuite): harnesses = (MyHarness(),)`` runs them all.
 
 A subclass may add tests. One that deletes or replaces a standard test fails, unless it marks its own version
 ``xfail`` with a reason; what a backend lacks is better said in the harness's ``gaps``.
