@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from datetime import datetime
 from functools import update_wrapper
 from types import FunctionType
 from typing import Any
@@ -23,72 +22,16 @@ from semantic_kernel.contents import (
     StreamingTextContent,
 )
 from semantic_kernel.functions import KernelArguments, KernelPlugin, kernel_function
-from support.gate import T0, Events, FakeClock, Outbox, record, sworn, turn, yes
+from support.gate import turn
+from support.limit_desk import PROPOSAL, SECRET, AsyncLimitDesk, LimitDesk, MemoryHost, found, proposed  # noqa: F401  # the tests import them from here
 
 from affiant_core import (
-    Affiant,
-    EntityRef,
-    InMemoryDocketStore,
-    Listing,
-    ReadResult,
     TurnContext,
     WriteProposal,
-    read_tool,
     write_tool,
 )
-from affiant_core.docket.store import Scope
 from affiant_core.wire import dumps, loads
 from affiant_sk_bridge import TurnArgument, install, invoke
-
-SECRET = "hunter2-of-the-vault"
-"""A sworn value that no model and no observer may ever see."""
-
-
-# --- what tools return ---------------------------------------------------------------------------------------------
-
-
-def found(customer_id: str = "c-1", **fields: Any) -> ReadResult:
-    entity = EntityRef(entity_type="Customer", entity_id=customer_id, display_name="Zoë 🚀", fields=fields)
-    return ReadResult(
-        tool_name="find_customer", timestamp=T0, summary="Found it.", markdown=f"| {customer_id} |", entities=(entity,)
-    )
-
-
-def proposed(customer_id: str = "c-1", limit: object = 10, memo: str = SECRET, **more: Any) -> WriteProposal:
-    fields = (sworn("limit", limit, mandatory=True), sworn("memo", memo))
-    return WriteProposal(tool_name="set_limit", timestamp=T0, envelope=record(*fields, entity=customer_id), **more)
-
-
-PROPOSAL = proposed().to_json_string()
-
-
-class LimitDesk:
-    """The tool class of CASES: a read that finds one entity and a write that only proposes."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-
-    @read_tool
-    def find_customer(self, customer_id: str) -> ReadResult:
-        """Find one customer."""
-        self.calls.append(("find_customer", {"customer_id": customer_id}))
-        return found(customer_id)
-
-    @write_tool(operation="WriteUpdate", entity_type="Customer")
-    def set_limit(
-        self,
-        customer_id: str,
-        limit: int,
-        force: bool = False,
-        effective: datetime | None = None,
-        memo: str = SECRET,
-        *,
-        turn: TurnContext,
-    ) -> WriteProposal:
-        """Propose a new limit for a customer."""
-        seen = {"customer_id": customer_id, "limit": limit, "force": force, "effective": effective, "turn": turn}
-        self.calls.append(("set_limit", seen))
-        return proposed(customer_id, limit, memo)
 
 
 class OwnArguments(LimitDesk):
@@ -105,17 +48,8 @@ class OwnArguments(LimitDesk):
 # --- the host ------------------------------------------------------------------------------------------------------
 
 
-class Host:
-    """An Affiant over a Docket in memory, with everything kept that it tells. Options are Affiant's own."""
-
-    def __init__(self, tools: object = (), **options: Any) -> None:
-        self.store = options.setdefault("docket", InMemoryDocketStore())
-        self.outbox, self.events, self.clock = Outbox(), Events(), FakeClock()
-        options.setdefault("clock", self.clock)
-        self.affiant = Affiant(
-            tools=tools, transport=self.outbox, listeners=[self.events], **{"authorize": yes, **options}
-        )
-        self.gate = self.affiant.gate
+class Host(MemoryHost):
+    """The host of these tests, with its framework."""
 
     def kernel(self, *script: Any, native: dict[str, Callable[..., Any]] | None = None, writes: tuple[str, ...] = (),
                **options: Any) -> Kernel:  # fmt: skip
@@ -132,15 +66,6 @@ class Host:
                 self.affiant.declare_write(name, operation="WriteUpdate", entity_type="Customer", plugin=plugin)
             else:
                 self.affiant.declare_read(name, plugin=plugin)
-
-    def rows(self, tenant: str = "acme") -> tuple[Any, ...]:
-        return InMemoryDocketStore.page(
-            self.store, Listing.ALL, Scope(tenant), limit=10_000, cursor=None, now=T0
-        ).entries
-
-    def row(self) -> Any:
-        (row,) = self.rows()
-        return row
 
 
 def plugin_of(name: str = "P", /, **functions: Callable[..., Any]) -> KernelPlugin:
@@ -329,8 +254,8 @@ async def _template(kernel: Kernel, name: str, arguments: dict[str, Any], host: 
     return unescape(str(chat_service.heard[-1][-1].content))
 
 
-async def _nested(kernel: Kernel, name: str, arguments: dict[str, Any], host: KernelArguments) -> str:
-    """A chat loop inside a chat loop's function would do the same; here an outer native function calls."""
+async def _in_a_task(kernel: Kernel, name: str, arguments: dict[str, Any], host: KernelArguments) -> str:
+    """From a task of its own, as orchestrations call."""
     function = _function(kernel, name)
 
     async def inner() -> str:
@@ -363,7 +288,7 @@ DIRECT: dict[str, Any] = {
     "fn.invoke": _fn_invoke,
     "fn(...)": _fn_call,
     "by hand": _by_hand,
-    "in a task": _nested,
+    "in a task": _in_a_task,
     "fn.invoke_stream": _stream_invoke,
 }
 """The ways that pass the function filter only, and give back a value."""

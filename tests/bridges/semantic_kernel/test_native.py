@@ -689,20 +689,22 @@ def test_the_steps_of_a_handoff_pass():
 
 
 def test_the_kernel_as_an_mcp_server_is_gated():
-    """Seam 1: as_mcp_server invokes through the function filter; without a turn nothing runs."""
-    desk = LimitDesk()
-    kernel = Host(desk).kernel()
-    server = kernel.as_mcp_server()
-    from mcp import types
+    """Seam 1: as_mcp_server invokes through the function filter, whose refusal without a turn is all that comes out."""
+    from mcp.shared.memory import create_connected_server_and_client_session
 
-    handler = server.request_handlers[types.CallToolRequest]
-    parameters = types.CallToolRequestParams(name="LimitDesk-set_limit", arguments={"customer_id": "c-1", "limit": 1})
-    try:
-        answer = asyncio.run(handler(types.CallToolRequest(method="tools/call", params=parameters)))
-    except Exception as error:  # noqa: BLE001  # the host learns of it in one way or another
-        answer = error
-    assert SECRET not in str(answer)
-    assert desk.calls == []
+    desk = LimitDesk()
+    host = Host(desk)
+    server = host.kernel().as_mcp_server()
+
+    async def call():
+        async with create_connected_server_and_client_session(server) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == {"find_customer", "set_limit"}
+            return await client.call_tool("set_limit", {"customer_id": "c-1", "limit": 1})
+
+    answer = asyncio.run(call())
+    assert answer.isError
+    assert "TurnContext" in str(answer.content)
+    assert (desk.calls, host.rows()) == ([], ())
 
 
 def test_by_hand_a_prompt_and_a_native_function():

@@ -357,6 +357,14 @@ def test_a_plugin_of_the_same_name_is_not_overwritten():
         in_loop(kernel, ("LimitDesk-set_limit", {}))
 
 
+def test_a_plugin_of_the_same_name_hides_nothing():
+    """The same when the host's plugin has none of the names: the Affiant's functions are not left out silently."""
+    host, kernel = Host(LimitDesk()), kernel_of()
+    kernel.add_plugin(plugin_of("LimitDesk", other=look))
+    host.declare("other", plugin="LimitDesk")
+    assert "plugin 'LimitDesk'" in faults_of(install, kernel, host.affiant)
+
+
 def test_a_bound_plugin_that_was_overwritten_is_noticed():
     """The same after installation: a check names it, and a call of the impostor is refused before its body."""
     host, ran = Host(LimitDesk()), []

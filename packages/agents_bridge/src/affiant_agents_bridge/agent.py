@@ -20,6 +20,7 @@ from affiant_core import Affiant, CoverageCategory, ToolError, WireupInvalid
 from affiant_core.bridge import indistinguishable
 from affiant_core.errors import WiringFault
 from affiant_core.filters.failures import classify, log_failure
+from affiant_core.hiding import count_proposals
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -92,7 +93,11 @@ class _AgentInvoker:
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
         try:
-            return await self._invoke(ctx, input)
+            said = await self._invoke(ctx, input)
+            if not count_proposals(said):  # which an extractor of the host's may have taken out of the nested run
+                return said
+            fault = "The agent's answer holds a proposal, which has to be filed by a tool."
+            return ToolError(tool_name=ctx.tool_name, code="wireup-invalid", message=fault).to_json_string()
         except (WireupInvalid, ToolTimeoutError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever fails in a run of its own

@@ -68,6 +68,7 @@ class Invoker:
         self._pipeline = affiant.pipeline(lambda error: isinstance(error, ToolTimeoutError))
         self._turn_of, self._body, self._takes, self._limit, self._raises = turn_of, body, takes, limit, raises
         self._text = shared.whole_text if is_bound else shared.model_text
+        self._reader = _read_own if is_bound else _read_result  # to a host's own function a dictionary is its data
         self._ending: WeakSet[ToolContext[Any]] = WeakSet()
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
@@ -82,7 +83,7 @@ class Invoker:
         descriptor, turn = shared.admitted(affiant, name, self._turn_of, ctx, remedy=_REMEDY)
         if descriptor is not self.descriptor:
             raise WireupInvalid(f"the tool {self.descriptor.name!r} was renamed {name!r} after it was wired.")
-        invocation = ToolInvocation(name, turn, descriptor=descriptor, reader=_read_result)
+        invocation = ToolInvocation(name, turn, descriptor=descriptor, reader=self._reader)
         try:
             invocation.arguments = self._arguments(text)
         except shared.ArgumentsRefused as refused:  # it is traced, and no layer of the host's may answer it
@@ -140,6 +141,10 @@ def _read_result(result: object) -> ToolEnvelope | str | None:
     """The text or the envelope that a result consists of: plain, or in one text part of the SDK's."""
     text = _text_part(result)
     return read_plain(result) if text is None else text
+
+
+def _read_own(result: object) -> ToolEnvelope | str | None:
+    return result.text if isinstance(result, ToolOutputText) else read_plain(result)
 
 
 def _text_part(result: object) -> str | None:

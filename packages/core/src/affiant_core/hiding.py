@@ -6,26 +6,41 @@ out as text, values and all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 
 from affiant_core.affidavit import Affidavit
 from affiant_core.envelope import ToolEnvelope, WriteProposal, recognise
 
+log: logging.Logger = logging.getLogger(__name__)
+
 _PLAIN = (int, float, complex, type(None))
-_MOST_PARTS = 10_000
-"""How many parts of one result are looked at, so that a large artifact does not hold up a call."""
+_MOST_PARTS = 250_000
+"""How many parts of one result are looked at. What is larger cannot be vouched for, and counts as hiding proposals."""
 
 
 def count_proposals(result: object) -> int:
     """How many proposals, or sworn records outside one, a result holds anywhere; 2 stands for "two or more".
 
-    A read's own envelope is what it is and is not searched: what stands in it is data.
+    A read's own envelope is what it is and is not searched: what stands in it is data. A result that cannot be looked
+    through, since it is too large or a part of it raises, counts as 2: nobody can say what would be shown of it.
     """
+    try:
+        return _count(result)
+    except Exception:
+        log.exception("A result cannot be looked through for proposals")
+        return 2
+
+
+def _count(result: object) -> int:
     found = 0
     seen: dict[int, object] = {}  # the parts too: a forgotten one could give its identity to another
     waiting: list[object] = [result]
-    while waiting and found < 2 and len(seen) < _MOST_PARTS:
+    while waiting and found < 2:
+        if len(seen) >= _MOST_PARTS:
+            log.error("A result of more than %d parts cannot be looked through for proposals", _MOST_PARTS)
+            return 2
         part = waiting.pop()
         if isinstance(part, _PLAIN) or id(part) in seen:
             continue
@@ -33,7 +48,7 @@ def count_proposals(result: object) -> int:
         if _is_proposal(part):
             found += 1
         elif not isinstance(part, ToolEnvelope | str | bytes | bytearray | type):
-            waiting.extend(islice(_parts_of(part), _MOST_PARTS))
+            waiting.extend(islice(_parts_of(part), _MOST_PARTS + 1))
     return found
 
 

@@ -160,16 +160,22 @@ class Pipeline:
 
 def hold_back_uncleared(invocation: ToolInvocation) -> None:
     """The last line: a proposal leaves only as what the gate made of it (CV-2)."""
-    result = invocation.result
-    if invocation.cleared is result:
-        return
-    if isinstance(result, str | ToolEnvelope):
-        if not isinstance(invocation.envelope(), WriteProposal):
-            return
-    elif not count_proposals(result):
+    if invocation.cleared is invocation.result or not holds_proposal(invocation):
         return
     log.error("A proposal of %s reached the end of the pipeline without passing the gate", invocation.qualified_name)
-    invocation.result = ToolError(
+    invocation.result = unreviewed(invocation)
+
+
+def holds_proposal(invocation: ToolInvocation) -> bool:
+    """Whether a result is a proposal, or hides one in whatever it is made of."""
+    if isinstance(invocation.result, str | ToolEnvelope):
+        return isinstance(invocation.envelope(), WriteProposal)
+    return count_proposals(invocation.result) > 0
+
+
+def unreviewed(invocation: ToolInvocation) -> ToolError:
+    """What stands in the place of a proposal that the gate has not seen."""
+    return ToolError(
         tool_name=invocation.tool_name,
         code=RefusalCode.WIREUP_INVALID.value,
         message="The proposal did not pass the review gate, so nothing was filed. The host must mend its filters.",

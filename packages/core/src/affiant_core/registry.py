@@ -7,6 +7,7 @@ they stand in one module.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -145,6 +146,14 @@ def _unwrapped(member: object) -> object:
 def _mark_of(function: object) -> _Mark | None:
     mark = getattr(function, _MARK, None)
     return mark if isinstance(mark, _Mark) else None
+
+
+def marked_operation(function: object) -> str | None:
+    """The operation that ``read_tool`` or ``write_tool`` has marked a function with, bound or partial, if it is."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    mark = _mark_of(function)
+    return None if mark is None else mark.operation
 
 
 class ToolRegistry:

@@ -134,8 +134,17 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def spell(value: object, path: str = "value", *, max_depth: int = MAX_DEPTH) -> JSON:
-    """``value`` as JSON data, by the table above. Raises ``ValueRefused`` naming ``path`` and what lies below it."""
-    return _spell(value, path, max_depth)
+    """``value`` as JSON data, by the table above. Raises ``ValueRefused`` naming ``path`` and what lies below it.
+
+    A value of the host's that raises while it is read, such as a lazy collection, is refused too; its exception is the
+    cause.
+    """
+    try:
+        return _spell(value, path, max_depth)
+    except ValueRefused:
+        raise
+    except Exception as error:
+        raise ValueRefused(path, f"reading it raised a {type(error).__name__}.") from error
 
 
 def _spell(value: Any, path: str, depth: int) -> JSON:

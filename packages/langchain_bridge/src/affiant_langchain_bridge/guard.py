@@ -74,7 +74,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
         hosted = dict(hosted_tool(tool) for tool in offered if isinstance(tool, dict))
         native = [tool for tool in offered if not isinstance(tool, dict)]
         faults = [_ungated(tool) for tool in native if not is_bridged(tool, self.affiant)]
-        faults += indistinguishable([*map(_name_of, native), *hosted])
+        # Output tools, which a model calls like any other.
+        answers = [each.name for each in getattr(request.response_format, "schema_specs", ())]
+        faults += indistinguishable([*map(_name_of, native), *hosted, *answers])
         self.affiant.check(hosted=hosted, faults=faults)
 
     def _answer(self, request: Any, handler: object) -> ToolMessage | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.messages import ToolMessage
+from langchain_core.messages.tool import ToolOutputMixin
 
 from affiant_core import ToolEnvelope
 from affiant_core.pipeline import read_plain
@@ -20,6 +21,12 @@ def read_result(result: object) -> ToolEnvelope | str | None:
             return text
         case plain:
             return read_plain(plain)
+
+
+def read_own(result: object) -> ToolEnvelope | str | None:
+    """The same for a host's own function, whose lists and dictionaries are its data and nothing of LangChain's."""
+    is_native = isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
+    return read_result(result) if is_native else read_plain(result)
 
 
 def only_part(result: Any) -> Any:

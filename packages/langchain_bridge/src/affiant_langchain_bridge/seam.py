@@ -27,7 +27,7 @@ from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
 from affiant_core.hiding import count_proposals
 from affiant_core.pipeline import Pipeline
 from affiant_langchain_bridge.parameters import Parameters, hints_of
-from affiant_langchain_bridge.results import only_part, read_result
+from affiant_langchain_bridge.results import only_part, read_own, read_result
 
 TURN_KEY = "affiant"
 """Where a call's ``TurnContext`` stands: ``config["configurable"]["affiant"]``."""
@@ -79,7 +79,8 @@ class _Call:
         self.returned: object = ...  # until the body has returned
         self.artifact = self.answer = None
         self.refused: Sequence[str] | None = None
-        self.invocation = ToolInvocation(tool.name, turn, descriptor=descriptor, driver=driver, reader=read_result)
+        self.invocation = ToolInvocation(tool.name, turn, descriptor=descriptor, driver=driver)
+        self.invocation.reader = read_result if parameters.function is None else read_own
         arguments = sent if isinstance(sent, dict) else {parameters.only(tool): sent}
         self.tool_input = sent if parameters.function is None else arguments  # text is read as its type, too
         own = {name: value for name, value in arguments.items() if parameters.carries(name)}

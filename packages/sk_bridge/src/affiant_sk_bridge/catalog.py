@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from inspect import isfunction, signature
+from itertools import chain
 from typing import Any
 
+from pydantic import ValidationError
 from semantic_kernel import Kernel
-from semantic_kernel.filters import AutoFunctionInvocationContext, FunctionInvocationContext
 from semantic_kernel.functions import KernelArguments, KernelFunction, KernelPlugin
 
-from affiant_core import Affiant, ToolError, TurnContext, WireupInvalid, WiringError
+from affiant_core import Affiant, TurnContext, WireupInvalid, WiringError
 from affiant_core import bridge as shared
-from affiant_core.context import require_turn
 from affiant_core.errors import WiringFault
-from affiant_core.registry import NAME_PATTERN, ToolDescriptor
-from affiant_sk_bridge.arguments import FILLED_IN, TURN_ARGUMENT, of_the_model
-from affiant_sk_bridge.functions import DEFAULT_PLUGIN, BoundKernelFunction, is_made_by, unfit
+from affiant_core.registry import ToolDescriptor
+from affiant_sk_bridge.functions import FILLED_IN, TURN_ARGUMENT, BoundKernelFunction, declared_as, parameters_of
 from affiant_sk_bridge.seam import Seam
 
-FUNCTION_NOT_FOUND = "FUNCTION_NOT_FOUND"
-"""The code for a call of a function that the kernel does not have."""
-
 _ELSEWHERE = ("semantic_kernel.connectors.mcp", "semantic_kernel.connectors.openapi_plugin.openapi_manager")
-_MARK = "__affiant_seam__"
 
 
 def install(
@@ -31,36 +26,22 @@ def install(
 ) -> Kernel:
     """Gate every function of ``kernel``, add those that ``affiant`` was given, audit all, and give the kernel back.
 
-    Install before kernels are cloned and before agents and orchestrations are made. Each call needs a ``TurnContext``
-    in the host argument ``affiant_turn``. ``carry_arguments`` hands the gate the model's arguments, which then belong
-    to a row's identity; by default it gets none (DECISIONS 9). ``offload_sync_bodies`` runs synchronous functions in
-    worker threads, where Semantic Kernel would hold up the loop. To install again puts the bridge outermost again and
-    repeats the audit; nothing is filed twice.
+    Install before kernels are cloned and agents are made; again, it puts the bridge outermost again. Each call needs a
+    ``TurnContext`` in the host argument ``affiant_turn``. ``carry_arguments`` hands the gate the model's arguments,
+    which then belong to a row's identity; by default it gets none (DECISIONS 9). ``offload_sync_bodies`` runs
+    synchronous functions in worker threads, where Semantic Kernel would hold up the loop.
 
     Raises ``WiringError`` with every fault of the wiring. The kernel is gated then, so that nothing runs undeclared.
     """
     shared.require_version("semantic-kernel", at_least=(1, 45), below=(2,), bridge="affiant-sk-bridge")
-    if not isinstance(affiant, Affiant):
-        raise TypeError(f"the bridge installs an Affiant, not a {type(affiant).__name__}.")
-    known = _seam_on(kernel)
-    seam = known or Seam(affiant, carry_arguments=carry_arguments, offload_sync_bodies=offload_sync_bodies)
-    if (seam.affiant, seam.carry_arguments, seam.offload_sync_bodies) != (
-        affiant,
-        carry_arguments,
-        offload_sync_bodies,
-    ):
+    options = (affiant, carry_arguments, offload_sync_bodies)
+    seam = _seam_on(kernel) or Seam(*options)
+    if seam.options != options:
         fault = "the bridge is installed on it already, for another Affiant or with other options."
         raise WiringError([WiringFault("kernel", fault, "Install it once; use another kernel for another host.")])
-    _put_outermost(kernel, seam)
-    faults: list[WiringFault] = []
-    try:
-        faults += _add_plugins(kernel, affiant)
-    except WiringError as error:
-        faults += error.faults
-    else:
-        faults += _audit(kernel, seam)
-    if faults:
-        raise WiringError(list(dict.fromkeys(faults)))
+    for kind, filters in _filters(kernel).items():  # the last is the outermost
+        filters[:] = [*(each for each in filters if _seam_of(each) is not seam), (id(seam), getattr(seam, kind))]
+    shared.refuse(shared.faults_of(lambda: _add_plugins(kernel, affiant)) or _audit(kernel, seam))
     return kernel
 
 
@@ -74,8 +55,7 @@ def check(kernel: Kernel, affiant: Affiant) -> None:
         fault = "the bridge of this Affiant is not installed on it, so nothing that it runs is gated."
         remedy = "Call install(kernel, affiant) before the kernel is cloned."
         raise WiringError([WiringFault("kernel", fault, remedy)])
-    if faults := list(dict.fromkeys(_audit(kernel, seam))):
-        raise WiringError(faults)
+    shared.refuse(_audit(kernel, seam))
 
 
 async def invoke(kernel: Kernel, name: str, arguments: Mapping[str, Any] | str = "", *, turn: TurnContext) -> str:
@@ -85,115 +65,65 @@ async def invoke(kernel: Kernel, name: str, arguments: Mapping[str, Any] | str =
     that is not there is answered with the ``ToolError`` ``FUNCTION_NOT_FOUND``, and nothing runs. Raises
     ``WireupInvalid`` where the host is at fault: no turn, no bridge, a function that is not declared.
     """
-    seam = _seam_on(kernel)
-    if seam is None:
+    if _seam_on(kernel) is None:
         raise WireupInvalid("the bridge is not installed on the kernel; call install(kernel, affiant).")
-    require_turn(turn, f"a call of {name!r}")
     plugin, _, function_name = name.partition("-")
-    functions = kernel.plugins[plugin].functions if plugin in kernel.plugins else {}
-    function = functions.get(function_name)
+    function = kernel.plugins[plugin].functions.get(function_name) if plugin in kernel.plugins else None
     if function is None:
-        told = name if NAME_PATTERN.fullmatch(name) else "unknown"
-        error = ToolError(tool_name=told, code=FUNCTION_NOT_FOUND, message="There is no tool of this name.")
-        return error.to_json_string()
-    given = KernelArguments()
-    given[TURN_ARGUMENT] = turn
+        return shared.not_found(name).to_json_string()
+    given = KernelArguments(affiant_turn=turn)
     try:
-        sent = shared.parse_arguments(arguments) if isinstance(arguments, str) else shared.carried_arguments(arguments)
-        unknown = sent.keys() - of_the_model(function)
-        if unknown:
-            raise shared.ArgumentsRefused("there are no such parameters.", tuple(unknown))
+        given.update(shared.sent_arguments(arguments, parameters_of(function)))
     except shared.ArgumentsRefused as refused:
-        tool_name = function.name if seam.passes(function) else seam.admit(function, given)[0].name
-        return shared.invalid_arguments(tool_name, refused.places).to_json_string()
-    given.update(sent)
+        return shared.invalid_arguments(function.name, refused.places).to_json_string()
     result = await function.invoke(kernel, given)
     return "" if result is None or result.value is None else str(result.value)
 
 
-# --- the closures --------------------------------------------------------------------------------------------------
-
-
-def _put_outermost(kernel: Kernel, seam: Seam) -> None:
-    """Put the two closures last in their lists, which is outermost. A clone of a kernel keeps a function as it is."""
-
-    # Semantic Kernel passes ``next`` by that name.
-    async def function_filter(
-        context: FunctionInvocationContext, next: Callable[[FunctionInvocationContext], Awaitable[None]]
-    ) -> None:
-        await seam.function(context, next)
-
-    async def auto_filter(
-        context: AutoFunctionInvocationContext, next: Callable[[AutoFunctionInvocationContext], Awaitable[None]]
-    ) -> None:
-        await seam.auto(context, next)
-
-    lists = (
-        (kernel.function_invocation_filters, function_filter),
-        (kernel.auto_function_invocation_filters, auto_filter),
-    )
-    for filters, new in lists:
-        own = [each for each in filters if _seam_of(each) is seam]
-        setattr(new, _MARK, seam)
-        kept = own[0] if own else (id(new), new)
-        filters[:] = [*(each for each in filters if _seam_of(each) is not seam), kept]
-
-
 def _seam_of(entry: tuple[int, Any]) -> Seam | None:
-    seam = getattr(entry[1], _MARK, None)
+    seam = getattr(entry[1], "__self__", None)
     return seam if isinstance(seam, Seam) else None
 
 
+def _filters(kernel: Kernel) -> dict[str, list[tuple[int, Any]]]:
+    return {"function": kernel.function_invocation_filters, "auto": kernel.auto_function_invocation_filters}
+
+
 def _seam_on(kernel: Kernel) -> Seam | None:
-    entries = (*kernel.function_invocation_filters, *kernel.auto_function_invocation_filters)
-    return next((seam for seam in map(_seam_of, entries) if seam is not None), None)
-
-
-# --- the audit -----------------------------------------------------------------------------------------------------
+    return next(filter(None, map(_seam_of, chain(*_filters(kernel).values()))), None)
 
 
 def _add_plugins(kernel: Kernel, affiant: Affiant) -> Iterator[WiringFault]:
     """Add the functions that the host gave its Affiant, in one plugin for each class."""
-    has_functions = any(each.function is not None for each in affiant.registry)
-    bound = shared.bound_functions(affiant) if has_functions else ()
     plugins: dict[str, list[KernelFunction]] = {}
-    for each in bound:
-        faults = list(unfit(each))
-        yield from faults
-        if not faults:
-            plugins.setdefault(each.descriptor.plugin or DEFAULT_PLUGIN, []).append(BoundKernelFunction.of(each))
+    has_functions = any(each.function is not None for each in affiant.registry)
+    for each in shared.bound_functions(affiant) if has_functions else ():
+        try:
+            function = BoundKernelFunction.of(each)
+        except ValidationError as error:
+            names = ", ".join(repr(fault["input"]) for fault in error.errors())
+            fault = f"a plugin and a parameter are named with letters, digits and '_', not {names}."
+            yield WiringFault(f"tool {each.descriptor.qualified_name!r}", fault, "Rename the parameter or the class.")
+        else:
+            plugins.setdefault(function.plugin_name, []).append(function)
     for name, functions in plugins.items():
         there = kernel.plugins.get(name)
         if there is None:
             kernel.add_plugin(KernelPlugin(name=name, functions=functions))
-        elif not all(_is_bound(there.functions.get(each.name), affiant) for each in functions):
+        elif any(each.name not in there or declared_as(there[each.name]) != declared_as(each) for each in functions):
             fault = f"the kernel has a plugin named {name!r} already, and so has the Affiant."
             yield WiringFault(f"plugin {name!r}", fault, "Rename one, or add the host's plugin to another kernel.")
 
 
-def _is_bound(function: KernelFunction | None, affiant: Affiant) -> bool:
-    if not isinstance(function, BoundKernelFunction):
-        return False
-    descriptor = function.bound.descriptor
-    return affiant.registry.find_exact(descriptor.name, descriptor.plugin) is descriptor
-
-
 def _audit(kernel: Kernel, seam: Seam) -> Iterator[WiringFault]:
     affiant = seam.affiant
-    for kind, filters in (
-        ("function", kernel.function_invocation_filters),
-        ("auto", kernel.auto_function_invocation_filters),
-    ):
-        if [index for index, each in enumerate(filters) if _seam_of(each) is not None] != [len(filters) - 1]:
+    for kind, filters in _filters(kernel).items():
+        if [place for place, each in enumerate(filters) if _seam_of(each)] != [len(filters) - 1]:
             fault = "the bridge's filter is not there exactly once, outermost."
-            yield WiringFault(
-                f"{kind} filters", fault, "Call install(kernel, affiant) again, behind whatever appends filters."
-            )
-    try:
-        affiant.check()
-    except WiringError as error:
-        yield from error.faults
-    there: set[ToolDescriptor] = set()
+            remedy = "Call install(kernel, affiant) again, behind whatever appends filters."
+            yield WiringFault(f"{kind} filters", fault, remedy)
+    yield from shared.faults_of(affiant.check)
+    there: list[ToolDescriptor] = []
     names: list[str] = []
     for plugin_name, plugin in kernel.plugins.items():
         for key, function in plugin.functions.items():
@@ -204,63 +134,36 @@ def _audit(kernel: Kernel, seam: Seam) -> Iterator[WiringFault]:
             if seam.passes(function):
                 continue
             names.append(name)
-            if isinstance(function, BoundKernelFunction):
-                descriptor = function.bound.descriptor if _is_bound(function, affiant) else None
+            tool_name, declared_in, own = declared_as(function)
+            descriptor = affiant.registry.find_exact(tool_name, declared_in)
+            if descriptor is None or descriptor.function is not own:
+                yield shared.undeclared(name, function.name, plugin_name)
             else:
-                descriptor = affiant.registry.find_exact(function.name, function.plugin_name)
-            if descriptor is None or (
-                descriptor.function is not None and not isinstance(function, BoundKernelFunction)
-            ):
-                fault = "it is not declared, so nobody can tell whether it writes."
-                declare = f"affiant.declare_read({function.name!r}, plugin={plugin_name!r})"
-                remedy = f"Declare it with {declare} or declare_write(...), or leave it out."
-                yield WiringFault(f"tool {name!r}", fault, remedy)
-            else:
-                there.add(descriptor)
-                yield from _faults_of(function, descriptor)
-            yield from _parameter_faults(function)
-            if len(name) > 64:
-                fault = f"its name has {len(name)} characters, and providers take 64."
-                yield WiringFault(f"tool {name!r}", fault, "Shorten the plugin's name or the function's.")
-    yield from shared.indistinguishable(names, "Rename a plugin or a function.")
-    for descriptor in affiant.registry:
-        if descriptor not in there and descriptor.function is None:
-            fault = "it is declared, and no plugin of the kernel has it."
-            yield WiringFault(
-                f"tool {descriptor.qualified_name!r}", fault, "Add its plugin first, or declare it later."
-            )
+                there.append(descriptor)
+                yield from shared.contradictions(name, getattr(function, "method", None), descriptor, _ELSEWHERE)
+            yield from _faults_of(function, is_write=descriptor is not None and descriptor.is_write)
+    yield from shared.unfit_names(names, "Rename or shorten the plugin or the function.")
+    yield from shared.without_tool(affiant, there, "no plugin of the kernel")
 
 
-def _faults_of(function: KernelFunction, descriptor: ToolDescriptor) -> Iterator[WiringFault]:
-    """Where a native function and its declaration do not agree."""
+def _faults_of(function: KernelFunction, *, is_write: bool) -> Iterator[WiringFault]:
+    """What would break a chat loop or forge a turn, whatever is declared."""
     subject, method = f"tool {function.fully_qualified_name!r}", getattr(function, "method", None)
-    mark = getattr(getattr(method, "func", method), "__affiant_tool__", None)  # as read_tool and write_tool leave it
-    if mark is not None and mark.operation != descriptor.operation:
-        fault = f"it is marked {mark.operation} and declared {descriptor.operation}."
-        yield WiringFault(subject, fault, "Let the declaration say what the mark says.")
+    if is_write and getattr(function, "stream_method", None) is not None:
+        yield WiringFault(subject, "it is declared to write and streams.", "Let it return one WriteProposal.")
     if isfunction(method) and next(iter(signature(method).parameters), None) == "self":
         yield WiringFault(subject, "it is a method without its object.", "Add an object as the plugin, not its class.")
-    if descriptor.is_write and is_made_by(function, *_ELSEWHERE):
-        yield shared.acts_elsewhere(function.fully_qualified_name)
-    if descriptor.is_write and getattr(function, "stream_method", None) is not None:
-        yield WiringFault(subject, "it is declared to write and streams.", "Let it return one WriteProposal.")
-
-
-def _parameter_faults(function: KernelFunction) -> Iterator[WiringFault]:
-    """Parameters that break a chat loop, or that a model could forge the host's own arguments with."""
-    subject = f"tool {function.fully_qualified_name!r}"
     for each in function.parameters:
-        if each.name in ("settings", "self"):
-            fault = f"its parameter {each.name!r} breaks Semantic Kernel's chat loop."
-            yield WiringFault(subject, fault, "Rename it.")
-        elif each.name == TURN_ARGUMENT:
-            fault = f"its parameter {each.name!r} is the host's, and a model could send one."
-            yield WiringFault(subject, fault, "Take the turn from the parameter that is annotated KernelArguments.")
-        elif (
-            each.name in FILLED_IN
-            and each.include_in_function_choices
-            and not isinstance(function, BoundKernelFunction)
-        ):
-            fault = f"its parameter {each.name!r} is filled in by Semantic Kernel, and would be asked of the model."
-            remedy = "Annotate it as Annotated[..., {'include_in_function_choices': False}]."
-            yield WiringFault(subject, fault, remedy)
+        fault, remedy = _RESERVED.get(each.name or "", ("", ""))
+        is_asked = each.include_in_function_choices and not isinstance(function, BoundKernelFunction)
+        if fault and (each.name not in FILLED_IN or is_asked):
+            yield WiringFault(subject, f"its parameter {each.name!r} {fault}", remedy)
+
+
+_HIDE = "Annotate it as Annotated[..., {'include_in_function_choices': False}]."
+_RESERVED = {
+    "settings": ("breaks Semantic Kernel's chat loop.", "Rename it."),
+    "self": ("breaks Semantic Kernel's chat loop.", "Rename it."),
+    TURN_ARGUMENT: ("is the host's, and a model could send one.", "Take the turn from a parameter annotated so."),
+    **dict.fromkeys(FILLED_IN, ("is filled in by Semantic Kernel, and would be asked of the model.", _HIDE)),
+}

@@ -1,133 +1,117 @@
-"""The host's own functions as functions of a kernel: what a model is shown of them, and a body behind the seam."""
+"""A kernel's functions and their arguments: the host's own, with a body behind the seam, and native ones."""
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
-from typing import Any, Protocol, Self, cast
+from collections.abc import Mapping
+from typing import Any, Self, cast
 
 from pydantic import Field
 from semantic_kernel.filters import FunctionInvocationContext
-from semantic_kernel.functions import KernelFunction, KernelParameterMetadata
+from semantic_kernel.functions import KernelArguments, KernelFunction, KernelParameterMetadata
 from semantic_kernel.functions.kernel_function_metadata import KernelFunctionMetadata
-from semantic_kernel.utils.validation import FUNCTION_PARAM_NAME_REGEX, PLUGIN_NAME_REGEX
 
-from affiant_core import WireupInvalid
-from affiant_core.bridge import BoundFunction
-from affiant_core.errors import WiringFault
+from affiant_core import TurnContext, WireupInvalid
+from affiant_core import bridge as shared
+from affiant_core.values import JSON
+
+TURN_ARGUMENT = "affiant_turn"
+"""The host argument that a call's ``TurnContext`` stands in: ``KernelArguments(affiant_turn=turn)``."""
 
 DEFAULT_PLUGIN = "affiant"
 """The plugin of functions that the host gave by themselves; methods stand in a plugin named after their class."""
 
-
-class Entry(Protocol):
-    """A call that has come through the seam, from the side of its body."""
-
-    context: FunctionInvocationContext
-
-    async def enter(self, context: FunctionInvocationContext) -> None:
-        """Run the body and put what may be seen of its result into ``context``."""
-        ...
+FILLED_IN = frozenset({"kernel", "service", "execution_settings", "arguments"})
+"""Parameters of a native function that Semantic Kernel fills in by their names."""
 
 
-CALL: ContextVar[Entry | None] = ContextVar("affiant_sk_call", default=None)
-"""The call whose body may run now. It links the seam with the body of one call, and nothing finds a turn in it."""
+class TurnArgument(bytes):
+    """A turn in a form that prompt templates let through; they refuse arguments of types that they do not know.
+
+    An agent renders its instructions past every filter: give it ``KernelArguments(affiant_turn=TurnArgument(turn))``.
+    """
+
+    turn: TurnContext
+
+    def __new__(cls, turn: TurnContext) -> TurnArgument:
+        """Hide ``turn`` in bytes that are empty, so that a template or a log that shows them shows nothing."""
+        made = super().__new__(cls)
+        made.turn = turn
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TurnArgument:
+        return self
 
 
 class BoundKernelFunction(KernelFunction):
     """A declared function. Its arguments reach it as they were sent: Semantic Kernel parses none of them."""
 
-    bound: BoundFunction = Field(exclude=True, repr=False)
+    bound: shared.BoundFunction = Field(exclude=True, repr=False)
 
     @classmethod
-    def of(cls, bound: BoundFunction) -> Self:
-        """Make one, with the parameters of its JSON schema."""
-        described = bound.descriptor
+    def of(cls, bound: shared.BoundFunction) -> Self:
+        """Make one, with the parameters of its JSON schema. Raises pydantic's error for names that it cannot have."""
+        described, required = bound.descriptor, bound.schema.get("required", ())
+        parameters: list[KernelParameterMetadata] = []
+        for name, own in bound.parameter_schemas().items():
+            more: Any = {"description": own.get("description"), "type": str(own.get("type", "object"))}
+            parameters.append(KernelParameterMetadata(name=name, is_required=name in required, schema_data=own, **more))
+        name, plugin, told = described.name, described.plugin or DEFAULT_PLUGIN, described.description
         metadata = KernelFunctionMetadata(
-            name=described.name,
-            plugin_name=described.plugin or DEFAULT_PLUGIN,
-            description=described.description,
-            parameters=[_parameter(name, bound.schema) for name in bound.schema.get("properties", {})],
-            is_prompt=False,
-            return_parameter=KernelParameterMetadata(name="return", type="str", is_required=True),
+            name=name, plugin_name=plugin, description=told, parameters=parameters, is_prompt=False
         )
         return cls(metadata=metadata, bound=bound)
 
     async def _invoke_internal(self, context: FunctionInvocationContext) -> None:
-        call = CALL.get()
-        if call is None or call.context is not context:
-            raise WireupInvalid(
-                f"CV-2: the function {self.fully_qualified_name!r} was entered past its seam; "
-                "invoke it with the kernel that the bridge is installed on."
-            )
-        await call.enter(context)
+        """Raise: the seam runs the bound function itself, in this one's place."""
+        fault = f"CV-2: the function {self.fully_qualified_name!r} was entered past its seam; "
+        raise WireupInvalid(f"{fault}invoke it with the kernel that the bridge is installed on.")
 
-    async def _invoke_internal_stream(self, context: FunctionInvocationContext) -> None:
-        await self._invoke_internal(context)  # the whole result is one part of the stream
+    _invoke_internal_stream = _invoke_internal
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """A copy with the same function, since the object behind it, and its connections, are the host's."""
         return cast(Self, super().__deepcopy__({**(memo or {}), id(self.bound): self.bound}))
 
 
-def is_made_by(function: KernelFunction, *modules: str) -> bool:
-    """Whether a native function runs the code of one of these modules, whatever it is wrapped in."""
-    method = getattr(function, "method", None)
-    while isinstance(method, functools.partial):
-        method = method.func
-    owner = getattr(method, "__self__", None)
-    kinds = (method,) if owner is None else type(owner).__mro__
-    return any(getattr(kind, "__module__", None) in modules for kind in kinds)
+def turn_in(arguments: Mapping[str, object]) -> object:
+    """What stands under ``affiant_turn``. It is checked, never repaired; a model can send no such object (CV-2)."""
+    found = arguments.get(TURN_ARGUMENT)
+    return found.turn if isinstance(found, TurnArgument) else found
 
 
-def unfit(bound: BoundFunction) -> Iterator[WiringFault]:
-    """What Semantic Kernel cannot carry of a function: its plugin's name, and names of its parameters."""
-    subject, plugin = f"tool {bound.descriptor.qualified_name!r}", bound.descriptor.plugin or DEFAULT_PLUGIN
-    if not re.fullmatch(PLUGIN_NAME_REGEX, plugin):
-        fault = f"Semantic Kernel takes no plugin named {plugin!r}, only letters, digits and '_'."
-        yield WiringFault(subject, fault, "Rename the class, or register it with registry.walk(..., plugin=...).")
-    for name in bound.schema.get("properties", {}):
-        if not re.fullmatch(FUNCTION_PARAM_NAME_REGEX, name):
-            fault = f"Semantic Kernel takes no parameter named {name!r}, only letters, digits and '_'."
-            yield WiringFault(subject, fault, "Rename the parameter.")
+def declared_as(function: KernelFunction) -> tuple[str, str | None, object]:
+    """The name and the plugin that a function is declared under, and the host's own function behind a bound one."""
+    if isinstance(function, BoundKernelFunction):
+        own = function.bound.descriptor
+        return own.name, own.plugin, own.function
+    return function.name, function.plugin_name, None
 
 
-def _parameter(name: str, schema: Mapping[str, Any]) -> KernelParameterMetadata:
-    own: dict[str, Any] = schema["properties"][name]
-    return KernelParameterMetadata(
-        name=name,
-        description=own.get("description"),
-        default_value=own.get("default"),
-        type=str(own.get("type", "object")),
-        is_required=name in schema.get("required", ()),
-        schema_data=_self_contained(name, own, schema.get("$defs", {})),
-    )
+def parameters_of(function: KernelFunction) -> frozenset[str]:
+    """The parameters that a model is shown and may fill."""
+    shown = frozenset(each.name for each in function.parameters if each.include_in_function_choices and each.name)
+    return shown if isinstance(function, BoundKernelFunction) else shown - FILLED_IN
 
 
-def _self_contained(name: str, own: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter's schema with what it refers to written in: Semantic Kernel shows a model nothing beside it."""
-    recursive: dict[str, Any] = {}
+def carried(function: KernelFunction, arguments: Mapping[str, object], hosts: Mapping[str, object]) -> dict[str, JSON]:
+    """The model's arguments among all of a call's, with what filters made of them, without any of the host's.
 
-    def written(part: Any, inside: tuple[str, ...]) -> Any:
-        if isinstance(part, list):
-            return [written(each, inside) for each in part]
-        if not isinstance(part, dict):
-            return part
-        # The mapping of a discriminator refers to definitions by their place; the alternatives say the same.
-        beside = {key: written(each, inside) for key, each in part.items() if key not in ("$ref", "discriminator")}
-        reference = part.get("$ref")
-        if not isinstance(reference, str):
-            kept = {key: written(part[key], inside) for key in ("$ref", "discriminator") if key in part}
-            return {**beside, **({} if "mapping" in kept.get("discriminator", ()) else kept)}
-        target = reference.removeprefix("#/$defs/")
-        if target not in inside:
-            return {**written(definitions[target], (*inside, target)), **beside}
-        if target not in recursive:
-            recursive[target] = None
-            recursive[target] = written(definitions[target], (target,))
-        return {"$ref": f"#/properties/{name}/$defs/{target}", **beside}
+    ``hosts`` are host arguments that have a parameter's name; a native function gets them, and they are not the call's.
+    Raises ``ArgumentsRefused`` for NaN and the like.
+    """
+    own = {name: arguments[name] for name in parameters_of(function) & arguments.keys()}
+    if hosts:
+        own = {name: value for name, value in own.items() if name not in hosts or hosts[name] is not value}
+    if not isinstance(function, BoundKernelFunction):  # a host may pass it objects by hand
+        own = {name: value for name, value in own.items() if isinstance(value, str | int | float | list | dict | None)}
+    return shared.carried_arguments(own)
 
-    schema: dict[str, Any] = written(own, ())
-    return {**schema, "$defs": recursive} if recursive else schema
+
+def with_turn(function: KernelFunction, arguments: KernelArguments, turn: TurnContext) -> KernelArguments:
+    """Arguments for one attempt at the body, with the turn in a form that the body can be given."""
+    attempt = KernelArguments.__new__(type(arguments))  # copy() takes six times as long
+    vars(attempt).update(vars(arguments))
+    own = parameters_of(function)
+    attempt.update((name, shared.copied(value) if name in own else value) for name, value in arguments.items())
+    attempt[TURN_ARGUMENT] = TurnArgument(turn) if function.is_prompt else turn
+    return attempt

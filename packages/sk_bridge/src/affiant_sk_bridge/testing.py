@@ -37,8 +37,7 @@ from affiant_core.testing import (
     never,
 )
 from affiant_core.wire import dumps
-from affiant_sk_bridge.arguments import TURN_ARGUMENT
-from affiant_sk_bridge.catalog import install, invoke
+from affiant_sk_bridge import TURN_ARGUMENT, install, invoke
 
 __all__ = ["HARNESSES", "SemanticKernelHarness"]
 

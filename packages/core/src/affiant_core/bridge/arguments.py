@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from copy import deepcopy
 from typing import Any, cast
 
 from affiant_core.envelope import ToolError
@@ -54,6 +55,22 @@ def carried_arguments(arguments: Mapping[str, object], *, without: Iterable[str]
             except ValueRefused as refused:
                 raise ArgumentsRefused(str(refused), (str(name),)) from None
     return carried
+
+
+def sent_arguments(sent: str | Mapping[str, object], takes: Collection[str]) -> dict[str, JSON]:
+    """What a model sent, as text or as a map, read strictly. ``takes`` are the parameters that are its to fill.
+
+    Raises ``ArgumentsRefused``; also for any other name, which could be the host's or change the row's identity.
+    """
+    read = parse_arguments(sent) if isinstance(sent, str) else carried_arguments(sent)
+    if unknown := tuple(name for name in read if name not in takes):
+        raise ArgumentsRefused("the model sent what is not its to send.", unknown)
+    return read
+
+
+def copied(value: object) -> object:
+    """An argument for one attempt at a body: what it does to it reaches neither the history nor a second attempt."""
+    return deepcopy(value) if isinstance(value, list | dict) else value
 
 
 def invalid_arguments(tool_name: str, places: Iterable[str] = ()) -> ToolError:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from affiant_core.affiant import Affiant
-from affiant_core.bridge.arguments import ArgumentsRefused, argument_fault
+from affiant_core.bridge.arguments import ArgumentsRefused, argument_fault, copied
 from affiant_core.context import ActContext, TurnContext
 from affiant_core.driver import Driver
 from affiant_core.errors import WiringError, WiringFault
@@ -159,20 +159,55 @@ class BoundFunction:
         schema.pop("description", None)  # the tool's own, which frameworks show beside the schema
         return schema
 
+    def parameter_schemas(self) -> dict[str, dict[str, Any]]:
+        """The JSON schema of each parameter with what it refers to written in, for frameworks that show each alone.
+
+        What refers to itself keeps its definition, and refers to it from the root of an object of these parameters.
+        """
+        schema = self.schema
+        definitions = schema.get("$defs", {})
+        return {name: _self_contained(name, own, definitions) for name, own in schema.get("properties", {}).items()}
+
     async def call(self, driver: Driver, arguments: Mapping[str, object], turn: TurnContext) -> object:
-        """Validate a model's arguments and call the function with them.
+        """Validate a model's arguments and call the function with copies of them.
 
         Under the asynchronous driver a plain function runs in a worker thread, with the caller's context variables.
         Raises ``ArgumentsRefused``, naming the parameters and no value, for arguments that do not fit.
         """
         try:
-            values = self.model.model_validate(arguments)
+            values = self.model.model_validate({name: copied(value) for name, value in arguments.items()})
         except ValidationError as error:
             raise ArgumentsRefused("the arguments do not fit the parameters.", tuple(argument_fault(error))) from None
         taken = {name: getattr(values, name) for name in type(values).model_fields}
         if self.turn is not None:
             taken[self.turn] = turn
         return await driver.offload(functools.partial(self.function, **taken))  # no name of a parameter is the driver's
+
+
+def _self_contained(name: str, own: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    recursive: dict[str, Any] = {}
+
+    def written(part: Any, inside: tuple[str, ...]) -> Any:
+        if isinstance(part, list):
+            return [written(each, inside) for each in part]
+        if not isinstance(part, dict):
+            return part
+        # The mapping of a discriminator refers to definitions by their place; the alternatives say the same.
+        beside = {key: written(each, inside) for key, each in part.items() if key not in ("$ref", "discriminator")}
+        reference = part.get("$ref")
+        if not isinstance(reference, str):
+            kept = {key: written(part[key], inside) for key in ("$ref", "discriminator") if key in part}
+            return {**beside, **({} if "mapping" in kept.get("discriminator", ()) else kept)}
+        target = reference.removeprefix("#/$defs/")
+        if target not in inside:
+            return {**written(definitions[target], (*inside, target)), **beside}
+        if target not in recursive:
+            recursive[target] = None
+            recursive[target] = written(definitions[target], (target,))
+        return {"$ref": f"#/properties/{name}/$defs/{target}", **beside}
+
+    schema: dict[str, Any] = written(own, ())
+    return {**schema, "$defs": recursive} if recursive else schema
 
 
 def bound_functions(affiant: Affiant, *, faults: Iterable[WiringFault] = ()) -> tuple[BoundFunction, ...]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError, WriteProposal
 from affiant_core.errors import ValueRefused
+from affiant_core.filters.failures import log_failure
 from affiant_core.pipeline import ToolInvocation, unwritable
 from affiant_core.telemetry import Telemetry
 from affiant_core.values import spell
 from affiant_core.wire import dumps, quote
+
+log: logging.Logger = logging.getLogger(__name__)
 
 
 def model_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry) -> str | None:
@@ -48,6 +53,8 @@ def whole_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry
     try:
         text = dumps(spell(invocation.result, "result"))
     except ValueRefused as refused:
+        if refused.__cause__ is not None:
+            log_failure(log, f"The result of {invocation.qualified_name} cannot be read", refused)
         return unwritable(refused).model_copy(update={"tool_name": invocation.tool_name}).to_json_string()
     size = _utf8_length(text)
     return text if size <= ceiling else _too_large(invocation.tool_name, "The result", size, ceiling).to_json_string()

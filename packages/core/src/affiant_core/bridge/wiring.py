@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib import metadata
 from typing import TypeVar
 
 from affiant_core.affiant import Affiant
 from affiant_core.context import TurnContext
-from affiant_core.errors import WireupInvalid, WiringFault
-from affiant_core.registry import ToolDescriptor, normalised_name
+from affiant_core.envelope import ToolError
+from affiant_core.errors import WireupInvalid, WiringError, WiringFault
+from affiant_core.registry import NAME_PATTERN, ToolDescriptor, marked_operation, normalised_name
 
 SourceT = TypeVar("SourceT")
 
@@ -69,6 +71,23 @@ def admitted(
     return affiant.admit(tool_name, context, plugin=plugin, remedy=remedy)
 
 
+# --- faults -------------------------------------------------------------------------------------------------------
+
+
+def faults_of(step: Callable[[], Iterable[WiringFault] | None]) -> list[WiringFault]:
+    """What a step of the wiring has found, whether it tells of its faults or raises them."""
+    try:
+        return list(step() or ())
+    except WiringError as error:
+        return list(error.faults)
+
+
+def refuse(faults: Iterable[WiringFault]) -> None:
+    """Raise ``WiringError`` with every fault once, if there is any (CV-1)."""
+    if found := list(dict.fromkeys(faults)):
+        raise WiringError(found)
+
+
 # --- faults that every framework's tools can have ------------------------------------------------------------------
 
 
@@ -91,3 +110,62 @@ def acts_elsewhere(name: str) -> WiringFault:
         "it is declared to write and acts on its own server, before any gate could see its result.",
         "Declare a tool of your own that builds the proposal instead.",
     )
+
+
+def unfit_names(names: Iterable[str], remedy: str) -> list[WiringFault]:
+    """Names that a provider refuses, one fault for each, and names that a model could not tell apart (C18)."""
+    names = list(names)
+    fault = "its name is not 1 to 64 letters, digits, '_' or '-'."
+    refused = [WiringFault(f"tool {name!r}", fault, remedy) for name in names if not NAME_PATTERN.fullmatch(name)]
+    return [*refused, *indistinguishable(names, remedy)]
+
+
+def contradictions(
+    name: str, function: object, descriptor: ToolDescriptor, elsewhere: Iterable[str] = ()
+) -> Iterator[WiringFault]:
+    """Where a framework's function is not what it is declared as: by its mark, or as a write that acts by itself.
+
+    ``elsewhere`` are the modules whose functions act on a server of their own.
+    """
+    marked = marked_operation(function)
+    if marked is not None and marked != descriptor.operation:
+        fault = f"it is marked {marked} and declared {descriptor.operation}."
+        yield WiringFault(f"tool {name!r}", fault, "Let the declaration say what the mark says.")
+    if descriptor.is_write and is_made_by(function, *elsewhere):
+        yield acts_elsewhere(name)
+
+
+def without_tool(affiant: Affiant, there: Collection[ToolDescriptor], where: str) -> list[WiringFault]:
+    """The faults of declarations whose tool is not ``there``, and is not a function of the host's own (C18)."""
+    fault, remedy = f"it is declared, and {where} has it.", "Add it first, or declare it later."
+    return [
+        WiringFault(f"tool {each.qualified_name!r}", fault, remedy)
+        for each in affiant.registry
+        if each.function is None and each not in there
+    ]
+
+
+def undeclared(name: str, tool_name: str, plugin: str) -> WiringFault:
+    """The fault of a framework's function about which nothing is declared under its own name and plugin (CV-1)."""
+    declare = f"affiant.declare_read({tool_name!r}, plugin={plugin!r})"
+    remedy = f"Declare it with {declare} or declare_write(...), or leave it out."
+    return WiringFault(f"tool {name!r}", "it is not declared, so nobody can tell whether it writes.", remedy)
+
+
+def is_made_by(function: object, *modules: str) -> bool:
+    """Whether a function runs the code of one of these modules, whatever it is wrapped in."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    owner = getattr(function, "__self__", None)
+    kinds = (function,) if owner is None else type(owner).__mro__
+    return any(getattr(kind, "__module__", None) in modules for kind in kinds)
+
+
+FUNCTION_NOT_FOUND = "FUNCTION_NOT_FOUND"
+"""The code for a call, made by hand, of a tool that there is not."""
+
+
+def not_found(name: str) -> ToolError:
+    """The answer to it (REFERENCE 9). The name is the model's own text, and repeated only if it could be a tool's."""
+    told = name if NAME_PATTERN.fullmatch(name) else "unknown"
+    return ToolError(tool_name=told, code=FUNCTION_NOT_FOUND, message="There is no tool of this name.")

@@ -73,14 +73,14 @@ class LimitTools:
         limit: int,
         force: bool = False,
         effective: datetime | None = None,
-        memo: str = SECRET,
+        memo: str = "",
         *,
         turn: TurnContext,
     ) -> WriteProposal:
         """Propose a new limit for a customer."""
         seen = {"customer_id": customer_id, "limit": limit, "force": force, "effective": effective, "turn": turn}
         self.calls.append(("set_limit", seen))
-        return proposed(customer_id, limit, memo)
+        return proposed(customer_id, limit, memo or SECRET)
 
 
 class AsyncLimitTools(LimitTools):
@@ -99,7 +99,7 @@ class AsyncLimitTools(LimitTools):
         limit: int,
         force: bool = False,
         effective: datetime | None = None,
-        memo: str = SECRET,
+        memo: str = "",
         *,
         turn: TurnContext,
     ) -> WriteProposal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -87,9 +89,29 @@ OTHERS: dict[str, object] = {
 }
 """What a declared write hands back when it is neither a proposal nor an error (DECISIONS 6)."""
 
+
+class Lazy(Mapping[str, object]):
+    """A result that is fetched when somebody looks, and cannot be."""
+
+    def __getitem__(self, key: str) -> object:
+        """Fail."""
+        raise RuntimeError("db postgres://svc:pw@10.0.0.5/prod refused")
+
+    def __iter__(self) -> Iterator[str]:
+        """Fail."""
+        raise RuntimeError("db postgres://svc:pw@10.0.0.5/prod refused")
+
+    def __len__(self) -> int:
+        """Promise something."""
+        return 1
+
+
 PLAIN: dict[str, tuple[object, str]] = {
     "a dictionary": ({"limit": Decimal("10.10"), "name": "Zoë 🚀"}, '{"limit":"10.10","name":"Zoë 🚀"}'),
     "a list": ([1, date(2026, 9, 4), None], '[1,"2026-09-04",null]'),
+    "a list of one": (["b"], '["b"]'),
+    "a list of nothing": ([None], "[null]"),
+    "a text block": ({"type": "text", "text": "b"}, '{"type":"text","text":"b"}'),
     "a number": (7, "7"),
     "a truth": (True, "true"),
     "nothing": (None, ""),
@@ -103,6 +125,9 @@ HIDING: dict[str, Any] = {
     "beside text": ["Done.", proposed()],
     "a dictionary": {"answer": proposed()},
     "its text in a list": ["Done.", proposed().to_json_string()],
+    "its text alone in a list": [proposed().to_json_string()],
+    "beside many other things": [proposed(), *({"at": at} for at in range(6_000))],
+    "behind a kind of its own": {"kind": "search", "draft": proposed()},
     "the record alone": proposed().envelope,
 }
 """Places where a proposal hides in what a read returns (CV-2)."""
@@ -178,6 +203,18 @@ class EnvelopeTests:
         assert "result.customer.since" in error["message"]
         assert "object at" not in text
 
+    @pytest.mark.parametrize("name", ["look", "change"])
+    def test_a_result_that_raises_when_it_is_read_is_an_error(
+        self, harness: Harness, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """C02: what a lazy result raises reaches the host's log, and neither the model nor the framework."""
+        caplog.set_level(logging.ERROR)
+        text, world = ask_now(harness, Answering(Lazy()), name)
+        assert told(text)["kind"] == "error"
+        assert "postgres" not in text
+        assert name == "change" or "postgres" in caplog.text  # of a write nothing but a proposal is looked at
+        assert world.rows() == ()
+
     @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
     def test_a_write_that_proposes_nothing_is_refused(self, harness: Harness, other: object) -> None:
         """DECISIONS 6: a declared write that hands back anything else is refused, null and empty results included."""
@@ -192,8 +229,8 @@ class EnvelopeTests:
         """CV-2: a proposal inside something else reaches neither the model nor the Docket unreviewed."""
         text, world = ask_now(harness, Answering(hiding), name)
         assert SECRET not in text
-        # A single proposal in a container may be told apart and filed; then it is on the Docket, whole.
-        assert told(text)["kind" if not world.rows() else "outcome"] in ("error", "filed")
+        assert (told(text)["kind"], told(text)["code"]) == ("error", "wireup-invalid")
+        assert world.rows() == ()
 
     @pytest.mark.parametrize(("value", "spelling"), SPELLED.values(), ids=SPELLED)
     def test_the_table_of_values(self, harness: Harness, value: object, spelling: object) -> None:
