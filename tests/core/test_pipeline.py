@@ -510,3 +510,23 @@ def test_what_holds_no_proposal_is_left_alone():
         assert count_proposals(result) == 0
     two = [proposal(), proposal().to_json_string()]
     assert (count_proposals(two[0]), count_proposals(two)) == (1, 2)
+
+
+@pytest.mark.parametrize("filler", [0, "text", {"at": 1}], ids=["numbers", "texts", "dictionaries"])
+def test_a_proposal_among_very_many_parts_is_found_or_the_result_is_refused(filler):
+    """CV-2: a result that is too large to look through counts as hiding proposals; nothing of it is vouched for."""
+    many = [filler if not isinstance(filler, dict) else dict(filler) for _ in range(30_000)]
+    assert count_proposals([proposal(), *many]) == count_proposals([*many, proposal()]) == 1
+    assert count_proposals([0] * 300_000) == 2
+    assert count_proposals({"rows": [0] * 300_000}) == 2
+
+
+def test_a_result_that_cannot_be_looked_through_is_refused(caplog):
+    """C02 and CV-2: a part that raises while it is looked at hides what it may; its exception is the host's to read."""
+
+    class Lazy(list):
+        def __iter__(self):
+            raise RuntimeError("db postgres://svc:pw@10.0.0.5/prod refused")
+
+    assert count_proposals({"rows": Lazy([1])}) == 2
+    assert "postgres" in caplog.text

@@ -659,3 +659,20 @@ def test_a_version_of_langchain_that_was_not_tested_is_refused(monkeypatch):
     monkeypatch.delitem(sys.modules, "affiant_langchain_bridge.guard")
     with pytest.raises(WireupInvalid, match=r"langchain >=1\.0,<2; 2\.0\.0 is installed"):
         import affiant_langchain_bridge.guard  # noqa: F401
+
+
+@BOTH
+def test_an_output_tool_with_a_bound_tools_name_is_refused(asynchronous):
+    """C18: a model that calls the one would be answered by the other, and a proposal would be taken for the answer."""
+
+    class SetLimit(BaseModel):
+        """Say what the limit is."""
+
+        customer_id: str
+
+    SetLimit.__name__ = "set_limit"
+    host = Host(LimitDesk())
+    agent, model = guarded(host, bound(host), response_format=ToolStrategy(SetLimit))
+    with pytest.raises(WiringError, match="could not tell their names apart"):
+        run(agent, asynchronous=asynchronous)
+    assert model.heard == []

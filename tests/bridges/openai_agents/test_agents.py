@@ -37,6 +37,7 @@ from support.openai_agents import (
     model,
     outputs_in,
     plain_agent,
+    proposed,
     run,
 )
 
@@ -557,3 +558,20 @@ def test_agents_of_other_kinds_are_only_audited():
     agent = Agent(name="Plain", tools=bind(host.affiant), model=model(asks(("set_limit", LIMIT))))
     audit(agent, host.affiant)
     assert document_of(outputs_in(run(agent))[0])["outcome"] == "filed"
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_an_agents_answer_is_no_way_past_the_gate(as_text):
+    """CV-2: what an extractor takes out of a nested run goes to the outer model, and a proposal must not."""
+    host = Host(LimitDesk())
+    inner = host.agent()
+
+    async def extract(_):
+        return PROPOSAL if as_text else proposed()
+
+    tool = agent_tool(inner, host.affiant, name="ask", description="Ask.", custom_output_extractor=extract)
+    result = run(host.agent(asks(("ask", {"input": "x"})), tools=[tool]))
+    (output,) = outputs_in(result)
+    assert document_of(output)["code"] == "wireup-invalid"
+    assert SECRET not in repr(result.new_items)
+    assert host.rows() == ()

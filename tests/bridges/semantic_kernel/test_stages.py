@@ -256,6 +256,36 @@ def test_a_filter_that_calls_next_twice_files_once():
         assert receipt["entryId"] == host.row().entry_id
 
 
+def test_a_filter_that_fails_behind_the_body_does_not_run_it_again():
+    """DECISIONS 15: the one retry is for a body that has not run; what a filter raises afterwards is mapped only."""
+    desk = LimitDesk()
+    kernel = Host(desk).kernel()
+
+    async def late(context, next):
+        await next(context)
+        raise TimeoutError("too late")
+
+    kernel.add_filter(FilterTypes.FUNCTION_INVOCATION, late)
+    told = document_of(turn_of_chat(kernel, (SET, LIMIT))["call-1"])
+    assert (len(desk.calls), told["code"]) == (1, "DB_TIMEOUT")
+
+
+def test_a_filter_cannot_put_another_function_in_the_admitted_ones_place():
+    """DECISIONS 16: the function that was admitted runs, whatever a filter writes into the context."""
+    desk, wiped = LimitDesk(), []
+    host = Host(desk)
+    kernel = host.kernel(native={"look": lambda: "looked", "wipe": lambda: wiped.append(1)})
+    other = kernel.get_function("P", "wipe")
+
+    async def swap(context, next):
+        context.function = other
+        await next(context)
+
+    kernel.add_filter(FilterTypes.FUNCTION_INVOCATION, swap)
+    assert turn_of_chat(kernel, ("P-look", {}))["call-1"] == "looked"
+    assert wiped == []
+
+
 def test_a_filter_that_keeps_the_first_of_two_results_gets_that_one_filed():
     """The result that SK holds is the one that counts, whichever call of the function gave it."""
     host = Host(LimitDesk())

@@ -133,7 +133,8 @@ class Affiant(AbstractContextManager["Affiant"]):
 
         This list is the order, and the only place that states it. The review stands inside everything that looks at
         results, so that they see what the gate made of a proposal, and outside the tool. Where a framework has two
-        hooks, each carries its ``stage``: the review and a mapping of its failures, or all the rest.
+        hooks, each carries its ``stage``: the review and a mapping of its failures, or all the rest. The host's own
+        layers are part of the rest, and stand before the review there.
         """
         host_filters, interceptors, extractors = self._layers
         failures = ToolErrorFilter(self.telemetry, self._errors, propagates)

@@ -15,7 +15,7 @@ from affiant_core.envelope import ToolEnvelope, WriteProposal, recognise
 
 log: logging.Logger = logging.getLogger(__name__)
 
-_PLAIN = (int, float, complex, type(None))
+_PLAIN = (int, float, complex, range, type(None))
 _MOST_PARTS = 250_000
 """How many parts of one result are looked at. What is larger cannot be vouched for, and counts as hiding proposals."""
 
@@ -37,8 +37,10 @@ def _count(result: object) -> int:
     found = 0
     seen: dict[int, object] = {}  # the parts too: a forgotten one could give its identity to another
     waiting: list[object] = [result]
+    looked_at = 0
     while waiting and found < 2:
-        if len(seen) >= _MOST_PARTS:
+        looked_at += 1
+        if looked_at > _MOST_PARTS:
             log.error("A result of more than %d parts cannot be looked through for proposals", _MOST_PARTS)
             return 2
         part = waiting.pop()

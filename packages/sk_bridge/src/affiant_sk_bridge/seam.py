@@ -75,6 +75,7 @@ class _Call:
                 value = await self._native(function)
         except shared.ArgumentsRefused as refused:
             value = shared.invalid_arguments(invocation.tool_name, refused.places)
+        invocation.next_is_tool_body = False  # it has run: whatever a filter around it raises, it does not run again
         invocation.result = self.returned = value
         is_open = shared.awaits_review(invocation)
         self.given = shared.stand_in(invocation) if is_open else value

@@ -10,7 +10,7 @@ from affiant_core.bridge.arguments import (
     sent_arguments,
 )
 from affiant_core.bridge.functions import BoundFunction, argument_model, bindable, bound_functions, turn_parameter
-from affiant_core.bridge.results import model_text, whole_text
+from affiant_core.bridge.results import answer_refused, model_text, nested_answer, nested_failure, whole_text
 from affiant_core.bridge.stages import (
     Handover,
     Stages,
@@ -30,6 +30,7 @@ from affiant_core.bridge.wiring import (
     indistinguishable,
     is_made_by,
     not_found,
+    reached,
     refuse,
     require_version,
     undeclared,
@@ -45,6 +46,7 @@ __all__ = [
     "acts_elsewhere",
     "admitted",
     "again",
+    "answer_refused",
     "argument_fault",
     "argument_model",
     "awaits_review",
@@ -62,8 +64,11 @@ __all__ = [
     "is_made_by",
     "joined",
     "model_text",
+    "nested_answer",
+    "nested_failure",
     "not_found",
     "parse_arguments",
+    "reached",
     "refuse",
     "require_version",
     "sent_arguments",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
+from affiant_core.bridge.arguments import invalid_arguments
 from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError, WriteProposal
 from affiant_core.errors import ValueRefused
-from affiant_core.filters.failures import log_failure
-from affiant_core.pipeline import ToolInvocation, unwritable
+from affiant_core.filters.failures import classify, log_failure
+from affiant_core.filters.tracing import ToolTracingFilter
+from affiant_core.hiding import count_proposals
+from affiant_core.pipeline import Pipeline, ToolInvocation, unwritable
 from affiant_core.telemetry import Telemetry
 from affiant_core.values import spell
 from affiant_core.wire import dumps, quote
@@ -42,8 +46,9 @@ def model_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry
 
 
 def whole_text(invocation: ToolInvocation, *, ceiling: int, telemetry: Telemetry) -> str:
-    """The same for a host's own function, whose plain data no framework may write in its own way: always text.
+    """What a model is given of a function that the host gave its ``Affiant``: always text, the same on every framework.
 
+    As :func:`model_text`, which is for a framework's own tools and leaves their plain data to the framework.
     What is neither an envelope nor text becomes its JSON (DECISIONS 20); a value that JSON cannot spell, and what is
     larger than the ceiling, becomes a ``ToolError``. Nothing at all is empty text.
     """
@@ -118,3 +123,30 @@ def _spelled_length(text: str) -> int:
 def _first_bytes(text: str, limit: int) -> str:
     encoded = text.encode("utf-8")
     return text if len(encoded) <= limit else encoded[: max(0, limit)].decode("utf-8", "ignore")
+
+
+# --- answers outside the pipeline ----------------------------------------------------------------------------------
+
+
+async def answer_refused(invocation: ToolInvocation, places: Iterable[str], telemetry: Telemetry) -> None:
+    """Answer a call whose arguments cannot be read: it is traced, and no layer of the host's may answer it."""
+
+    async def body() -> object:
+        return invalid_arguments(invocation.tool_name, places)
+
+    await Pipeline([ToolTracingFilter(telemetry)]).run(invocation, body)
+
+
+def nested_answer(tool_name: str, said: object) -> object:
+    """What an agent that is a tool of another has said, unless it holds a proposal: no gate stands behind it (CV-2)."""
+    if not count_proposals(said):
+        return said
+    fault = "The agent's answer holds a proposal, which has to be filed by a tool."
+    return ToolError(tool_name=tool_name, code="wireup-invalid", message=fault).to_json_string()
+
+
+def nested_failure(tool_name: str, error: Exception) -> str:
+    """The answer of such an agent whose run failed: the kind of failure, and the log's reference to the exception."""
+    rule, reference = classify(error), log_failure(log, f"The agent behind {tool_name} failed", error)
+    message = f"{rule.message} (reference {reference})"
+    return ToolError(tool_name=tool_name, code=rule.code, message=message).to_json_string()

@@ -14,6 +14,7 @@ from affiant_core.envelope import ToolError
 from affiant_core.errors import WireupInvalid, WiringError, WiringFault
 from affiant_core.registry import NAME_PATTERN, ToolDescriptor, marked_operation, normalised_name
 
+NodeT = TypeVar("NodeT")
 SourceT = TypeVar("SourceT")
 
 
@@ -169,3 +170,15 @@ def not_found(name: str) -> ToolError:
     """The answer to it (REFERENCE 9). The name is the model's own text, and repeated only if it could be a tool's."""
     told = name if NAME_PATTERN.fullmatch(name) else "unknown"
     return ToolError(tool_name=told, code=FUNCTION_NOT_FOUND, message="There is no tool of this name.")
+
+
+def reached(start: NodeT, following: Callable[[NodeT], Iterable[NodeT]]) -> list[NodeT]:
+    """``start`` and everything that it leads to, each once by its identity, in circles too."""
+    found: dict[int, NodeT] = {}
+    waiting = [start]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            waiting += following(each)
+    return list(found.values())
