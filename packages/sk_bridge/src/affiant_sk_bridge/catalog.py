@@ -13,6 +13,7 @@ from semantic_kernel.functions import KernelArguments, KernelFunction, KernelPlu
 
 from affiant_core import Affiant, TurnContext, WireupInvalid, WiringError
 from affiant_core import bridge as shared
+from affiant_core.context import require_turn
 from affiant_core.errors import WiringFault
 from affiant_core.registry import ToolDescriptor
 from affiant_sk_bridge.functions import FILLED_IN, TURN_ARGUMENT, BoundKernelFunction, declared_as, parameters_of
@@ -59,14 +60,14 @@ def check(kernel: Kernel, affiant: Affiant) -> None:
 
 
 async def invoke(kernel: Kernel, name: str, arguments: Mapping[str, Any] | str = "", *, turn: TurnContext) -> str:
-    """Call a function as a chat loop would, and give the text that a model would be given.
+    """Call a function as a chat loop would, by the model's ``Plugin-function`` name, and give the model's text.
 
-    ``name`` is the model's, ``Plugin-function``; ``arguments`` are the model's too, as text or as a map. A function
-    that is not there is answered with the ``ToolError`` ``FUNCTION_NOT_FOUND``, and nothing runs. Raises
-    ``WireupInvalid`` where the host is at fault: no turn, no bridge, a function that is not declared.
+    A name that is not there is answered with the ``ToolError`` ``FUNCTION_NOT_FOUND``, arguments that do not fit with
+    ``VALIDATION_FAILED``. Raises ``WireupInvalid`` where the host is at fault: no bridge, no turn, nothing declared.
     """
     if _seam_on(kernel) is None:
         raise WireupInvalid("the bridge is not installed on the kernel; call install(kernel, affiant).")
+    require_turn(turn, f"a call of {name!r}", "Pass it as turn=.")
     plugin, _, function_name = name.partition("-")
     function = kernel.plugins[plugin].functions.get(function_name) if plugin in kernel.plugins else None
     if function is None:

@@ -36,13 +36,11 @@ class _Call:
     arguments: KernelArguments
     hosts: Mapping[str, object]
     offloads: bool
-    is_filtered: bool = False
-    """Filters of the host stand inside the seam, and may change the arguments."""
+    is_filtered: bool = False  # filters of the host stand inside the seam, and may change the arguments
     given: object = field(default_factory=object)
     """What host filters inside the seam see in the place of ``returned``."""
     returned: object = None
-    parts: list[object] | None = None
-    """What a streaming body returned."""
+    parts: list[object] | None = None  # what a streaming body returned
 
     async def body(self, proceed: Step) -> object:
         """The pipeline's body: the host's filters inside the seam, and the function's own."""

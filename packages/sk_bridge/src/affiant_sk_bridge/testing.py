@@ -81,7 +81,9 @@ class ScriptedChat(ChatCompletionClientBase):
 
 def _shown(message: ChatMessageContent) -> str:
     """All of a message but the functions' own descriptions, where a default may say what a test looks for."""
-    return message.model_dump_json() + repr([(item.metadata, getattr(item, "result", "")) for item in message.items])
+    return dumps(message.model_dump(mode="json")) + repr(
+        [(item.metadata, getattr(item, "result", "")) for item in message.items]
+    )
 
 
 def _json(arguments: Mapping[str, object]) -> str:
