@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from agents import Agent, AgentBase, FunctionTool, FunctionToolResult, Handoff, RunContextWrapper, TContext, Tool
 from agents import ToolsToFinalOutputResult as EndOfTurn
@@ -16,13 +15,10 @@ from agents.tool_context import ToolContext
 
 from affiant_agents_bridge.catalog import kind_faults, kinds_of, name_of, setting_faults, wrap
 from affiant_agents_bridge.seam import CUSTOM_DATA, Invoker, TurnOf, turn_from_context
-from affiant_core import Affiant, CoverageCategory, ToolError, WireupInvalid
-from affiant_core.bridge import indistinguishable
+from affiant_core import Affiant, CoverageCategory, WireupInvalid
+from affiant_core import bridge as shared
+from affiant_core.driver import ASYNCHRONOUS
 from affiant_core.errors import WiringFault
-from affiant_core.filters.failures import classify, log_failure
-from affiant_core.hiding import count_proposals
-
-log: logging.Logger = logging.getLogger(__name__)
 
 
 def audit(
@@ -38,28 +34,25 @@ def audit(
     ``Affiant(uncovered=...)`` does not name; names that a model could not tell apart; MCP servers of an agent that does
     not wire their tools; handoffs with an unknown target or code; agents that collect their tools themselves.
     """
+    affiant = shared.require_affiant(affiant, "audit(agent, affiant)")
     faults: list[WiringFault] = []
     every: list[object] = []
-    hosted: dict[str, CoverageCategory] = {}
-    waiting: list[object] = [agent]
-    seen: list[AgentBase[Any]] = []
-    while waiting:
-        each = waiting.pop()
-        if not isinstance(each, AgentBase) or any(each is other for other in seen):
-            continue
-        seen.append(each)
+    agents: list[AgentBase[Any]] = [agent]
+    for each in agents:  # which grows by what each of them leads to
         tools: list[object] = [*each.tools, *(found if each is agent else ())]
         handoffs: list[object] = [*getattr(each, "handoffs", ())]
-        if getattr(each, "prompt", None) is not None:
-            hosted["prompt"] = CoverageCategory.PROVIDER_EXECUTED
-        faults += indistinguishable([*map(name_of, tools), *map(_handoff_name, handoffs)], "Rename one of them.")
+        faults += shared.indistinguishable([*map(name_of, tools), *map(_handoff_name, handoffs)], "Rename one of them.")
         faults += _agent_faults(each, affiant)
         faults += (fault for tool in tools for fault in _tool_faults(tool, affiant))
         faults += (fault for handoff in handoffs for fault in _handoff_faults(handoff, acknowledged))
         every += tools
-        waiting += [*(getattr(tool, "_agent_instance", None) for tool in tools), *map(_target, handoffs)]
-    local, others = kinds_of(every)
-    affiant.check(local, hosted | others, faults=faults)
+        for other in (*(getattr(tool, "_agent_instance", None) for tool in tools), *map(_target, handoffs)):
+            if isinstance(other, AgentBase) and not any(other is known for known in agents):
+                agents.append(other)
+    local, hosted = kinds_of(every)
+    if any(getattr(each, "prompt", None) is not None for each in agents):
+        hosted.setdefault("prompt", CoverageCategory.PROVIDER_EXECUTED)
+    affiant.check(local, hosted, faults=faults)
 
 
 def agent_tool(
@@ -75,7 +68,6 @@ def agent_tool(
 
     The tools of the agent are gated, under the turn of the outer run; what it says is text, and needs no declaration. A
     failure inside it is a ``ToolError`` for the outer model; faults of the host and cancellation come out of the run.
-
     Raises ``WiringError`` with every fault that ``audit`` finds.
     """
     audit(agent, affiant, acknowledged=acknowledged)
@@ -84,26 +76,20 @@ def agent_tool(
     return tool
 
 
+@dataclass(eq=False, repr=False)
 class _AgentInvoker:
     """Outside the gate, since a nested run that waits for an approval passes here twice, first without a result."""
 
-    def __init__(self, affiant: Affiant, invoke: Callable[[ToolContext[Any], str], Awaitable[Any]]) -> None:
-        self.affiant: Affiant = affiant
-        self._invoke = invoke
+    affiant: Affiant
+    invoke: Callable[[ToolContext[Any], str], Awaitable[Any]]
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
-        try:
-            said = await self._invoke(ctx, input)
-            if not count_proposals(said):  # which an extractor of the host's may have taken out of the nested run
-                return said
-            fault = "The agent's answer holds a proposal, which has to be filed by a tool."
-            return ToolError(tool_name=ctx.tool_name, code="wireup-invalid", message=fault).to_json_string()
+        try:  # an extractor of the host's may have taken a proposal out of the nested run
+            return shared.nested_answer(ctx.tool_name, await self.invoke(ctx, input))
         except (WireupInvalid, ToolTimeoutError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever fails in a run of its own
-            rule, reference = classify(error), log_failure(log, f"The agent behind {ctx.tool_name} failed", error)
-            message = f"{rule.message} (reference {reference})"
-            return ToolError(tool_name=ctx.tool_name, code=rule.code, message=message).to_json_string()
+            return shared.nested_failure(ctx.tool_name, error)
 
 
 @dataclass
@@ -112,9 +98,8 @@ class AffiantAgent(Agent[TContext]):
 
     Every tool of an MCP server has to be declared a read; leave the others out with the server's ``tool_filter``. With
     ``Affiant(terminate_on_review=True)`` the turn ends when a call asked a person, whatever else ``tool_use_behavior``
-    says. ``acknowledged`` and ``turn_of`` are those of ``audit`` and ``wrap``.
-
-    Raises ``WiringError`` with every fault, out of the run when a turn finds one.
+    says. ``acknowledged`` and ``turn_of`` are those of ``audit`` and ``wrap``. Raises ``WiringError`` with every fault,
+    out of the run when a turn finds one.
     """
 
     affiant: Affiant = field(kw_only=True, repr=False)
@@ -123,9 +108,9 @@ class AffiantAgent(Agent[TContext]):
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[no-untyped-call]  # the SDK gives it no annotation
-        if self.affiant.terminate_on_review and not isinstance(self.tool_use_behavior, _EndOnReview):
-            behaviour: Any = _EndOnReview(self.tool_use_behavior)
-            self.tool_use_behavior = behaviour
+        ends = shared.require_affiant(self.affiant, "AffiantAgent").terminate_on_review
+        if ends and not isinstance(self.tool_use_behavior, _EndOnReview):
+            self.tool_use_behavior = _EndOnReview(self.tool_use_behavior)
         audit(self, self.affiant, acknowledged=self.acknowledged)
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:
@@ -140,22 +125,20 @@ class AffiantAgent(Agent[TContext]):
         return tools
 
 
+@dataclass(eq=False, repr=False)
 class _EndOnReview:
     """A ``tool_use_behavior``: the turn ends when a call asked for it, or when the agent's own behaviour says so."""
 
-    def __init__(self, own: Any) -> None:
-        self._own = own
+    own: Any
 
     async def __call__(self, context: RunContextWrapper[Any], results: list[FunctionToolResult]) -> EndOfTurn:
         ending = [each for each in results if CUSTOM_DATA in (getattr(each.run_item, "custom_data", None) or {})]
-        if not ending and callable(self._own):
-            answer: Any = self._own(context, results)
-            decided: EndOfTurn = await answer if inspect.isawaitable(answer) else answer
-            return decided
-        if not ending and self._own == "stop_on_first_tool":
+        if not ending and callable(self.own):
+            return cast(EndOfTurn, await ASYNCHRONOUS.call(self.own, context, results))
+        if not ending and self.own == "stop_on_first_tool":
             ending = results
-        elif not ending and isinstance(self._own, dict):
-            names = self._own.get("stop_at_tool_names", ())
+        elif not ending and isinstance(self.own, dict):
+            names = self.own.get("stop_at_tool_names", ())
             ending = [each for each in results if each.tool.name in names or each.tool.qualified_name in names]
         return EndOfTurn(True, ending[0].output) if ending else EndOfTurn(False)
 

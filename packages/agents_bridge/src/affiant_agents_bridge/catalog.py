@@ -12,7 +12,7 @@ from agents.tool import get_function_tool_origin, set_function_tool_failure_erro
 
 from affiant_agents_bridge.seam import Body, Invoker, TurnOf, turn_from_context
 from affiant_core import Affiant, CoverageCategory
-from affiant_core.bridge import BoundFunction, acts_elsewhere, bound_functions, indistinguishable
+from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS
 from affiant_core.errors import WiringFault
 
@@ -21,11 +21,9 @@ def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_context) -> list[Tool]
     """Function tools for every tool that ``affiant`` was given, each call going through its pipeline and gate.
 
     Hand the list to an agent. Each call needs a ``TurnContext``, which ``turn_of`` takes from the call's context: what
-    was passed as ``Runner.run(..., context=...)``, unless told otherwise.
-
-    Raises ``WiringError`` with every fault of the wiring.
+    was passed as ``Runner.run(..., context=...)``, unless told otherwise. Raises ``WiringError`` with every fault.
     """
-    return [_bound(each, affiant, turn_of) for each in bound_functions(affiant)]
+    return [_bound(each, affiant, turn_of) for each in shared.bound_functions(affiant)]
 
 
 def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_from_context) -> list[Tool]:
@@ -33,22 +31,21 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
 
     Every tool must be declared with ``affiant.declare_read`` or ``affiant.declare_write``. A tool that acts on another
     system inside its own body cannot be made safe by wrapping it (GT-6). A tool that runs elsewhere is handed back as
-    it is when ``Affiant(uncovered=...)`` names it.
-
-    Raises ``WiringError`` with every fault: tools that are undeclared, wired already, an agent, declared to write on an
-    MCP server, not the SDK's, that no gate can stand in front of, or whose names or settings do not go with a gate.
+    it is when ``Affiant(uncovered=...)`` names it. Raises ``WiringError`` with every fault: tools that are undeclared,
+    wired already, an agent, declared to write on an MCP server, not the SDK's, that no gate can stand in front of, or
+    whose names or settings do not go with a gate.
     """
-    writes = {each.name for each in affiant.registry if each.is_write}
+    writes = {each.name for each in shared.require_affiant(affiant, "wrap").registry if each.is_write}
     offered = [each.name for each in affiant.registry if each.function is not None]
     faults = [fault for tool in tools for fault in _faults_of(tool, writes)]
-    affiant.check(*kinds_of(tools), faults=[*faults, *indistinguishable([*map(name_of, tools), *offered])])
+    affiant.check(*kinds_of(tools), faults=[*faults, *shared.indistinguishable([*map(name_of, tools), *offered])])
     return [_wired(each, affiant, turn_of) if isinstance(each, FunctionTool) else cast(Tool, each) for each in tools]
 
 
-def _bound(function: BoundFunction, affiant: Affiant, turn_of: TurnOf) -> Tool:
+def _bound(function: shared.BoundFunction, affiant: Affiant, turn_of: TurnOf) -> Tool:
     descriptor = function.descriptor
     body: Body = lambda _, __, arguments, turn: function.call(ASYNCHRONOUS, arguments, turn)  # noqa: E731  # it is one
-    invoker = Invoker(affiant, turn_of, descriptor, body, is_bound=True)
+    invoker = Invoker(affiant, turn_of, descriptor, body)
     # A strict schema has no parameter that a model may leave out, so no default would ever be one.
     tool = FunctionTool(descriptor.name, descriptor.description, function.schema, invoker, strict_json_schema=False)
     return _finished(tool, invoker)
@@ -61,15 +58,10 @@ def _wired(tool: FunctionTool, affiant: Affiant, turn_of: TurnOf) -> Tool:
     descriptor, schema = affiant.registry.find(tool.name), tool.params_json_schema
     assert descriptor is not None  # as wrap() has seen
     is_closed = schema.get("additionalProperties") is False or hasattr(tool, "__wrapped__")  # by @function_tool
-    wired.on_invoke_tool = invoker = Invoker(
-        affiant,
-        turn_of,
-        descriptor,
-        lambda ctx, text, *_: bare.on_invoke_tool(ctx, text),
-        takes=frozenset(schema.get("properties", ())) if is_closed else None,
-        limit=tool.timeout_seconds,
-        raises=tool.timeout_behavior == "raise_exception",
-    )
+    takes = frozenset(schema.get("properties", ())) if is_closed else None
+    limit, raises = tool.timeout_seconds, tool.timeout_behavior == "raise_exception"
+    body: Body = lambda ctx, text, *_: bare.on_invoke_tool(ctx, text)  # noqa: E731  # as above
+    wired.on_invoke_tool = invoker = Invoker(affiant, turn_of, descriptor, body, takes, limit, raises)
     return _finished(wired, invoker)
 
 
@@ -87,9 +79,7 @@ _PAST_EVERY_HOOK = (agents.CustomTool, agents.LocalShellTool, agents.ApplyPatchT
 
 def name_of(tool: object) -> str:
     """What a tool is called: of a hosted MCP server its label, since all of them have one name."""
-    if isinstance(tool, agents.HostedMCPTool):
-        return tool.tool_config["server_label"]
-    return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
+    return tool.tool_config["server_label"] if isinstance(tool, agents.HostedMCPTool) else shared.name_of(tool)
 
 
 def kinds_of(tools: Iterable[object]) -> tuple[list[str], dict[str, CoverageCategory]]:
@@ -147,5 +137,5 @@ def _faults_of(tool: object, writes: set[str]) -> Iterator[WiringFault]:
         fault = "its class defines 'on_invoke_tool' itself, which could lead past the gate."
         yield WiringFault(subject, fault, "Hand the function to FunctionTool(on_invoke_tool=...).")
     if is_write and _is(tool, "MCP"):
-        yield acts_elsewhere(tool.name)
+        yield shared.acts_elsewhere(tool.name)
     yield from setting_faults(tool, is_write=is_write)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from affiant_core import Affiant, CoverageCategory, WiringError
-from affiant_core.bridge import acts_elsewhere, bound_functions, indistinguishable
+from affiant_core import Affiant
+from affiant_core import bridge as shared
 from affiant_core.errors import WiringFault
-from affiant_langchain_bridge.parameters import Parameters
-from affiant_langchain_bridge.seam import Seam, TurnOf, is_bridged, turn_from_config
+from affiant_langchain_bridge.seam import Parameters, Seam, TurnOf, is_bridged, turn_from_config
 
 _MCP = "langchain_mcp_adapters"  # whose tools call another server, and can be told by nothing else
+_WAYS_IN = ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream")
 
 
 class _BoundTool(BaseTool):
@@ -36,13 +35,8 @@ def bind(affiant: Affiant, *, turn_of: TurnOf = turn_from_config) -> list[BaseTo
     Raises ``WiringError`` with every fault of the wiring.
     """
     seam = Seam(affiant, turn_of)
-    faults = [
-        WiringFault(f"tool {each.qualified_name!r}", "LangGraph fills a parameter named 'runtime'.", "Rename it.")
-        for each in affiant.registry
-        if each.function is not None and "runtime" in inspect.signature(each.function).parameters
-    ]
     bound: list[BaseTool] = []
-    for each in bound_functions(affiant, faults=faults):
+    for each in shared.bound_functions(affiant, faults=shared.filled_parameters(affiant, "runtime", "LangGraph")):
         name, description = each.descriptor.name, each.descriptor.description
         tool = _BoundTool(name=name, description=description, args_schema=each.schema)
         bound.append(seam.bridged(tool, Parameters(function=each)))
@@ -60,41 +54,26 @@ def wrap(tools: Sequence[object], affiant: Affiant, *, turn_of: TurnOf = turn_fr
     """
     seam = Seam(affiant, turn_of)
     native = [tool for tool in tools if isinstance(tool, BaseTool)]
-    hosted = dict(hosted_tool(tool) for tool in tools if isinstance(tool, dict))
+    hosted = dict(shared.hosted_tool(tool) for tool in tools if isinstance(tool, dict))
     writes = {each.name for each in affiant.registry if each.is_write}
     faults = [fault for tool in tools if not isinstance(tool, dict) for fault in _faults_of(tool, writes)]
     offered = [each.name for each in affiant.registry if each.function is not None]
-    faults += indistinguishable([*(tool.name for tool in native), *offered])
+    faults += shared.indistinguishable([*(tool.name for tool in native), *offered])
     affiant.check((tool.name for tool in native), hosted, faults=faults)
-    if hosted:  # accepted as uncovered, and still nothing that could be wrapped
-        remedy = "Hand it to the agent beside the wrapped tools."
-        raise WiringError([WiringFault(f"tool {name!r}", "it is a dictionary.", remedy) for name in hosted])
+    remedy = "Hand it to the agent beside the wrapped tools."  # accepted as uncovered, and still nothing to wrap
+    shared.refuse(WiringFault(f"tool {name!r}", "it is a dictionary.", remedy) for name in hosted)
     return [seam.bridged(tool, Parameters.of(tool)) for tool in native]
 
 
-def hosted_tool(tool: Mapping[str, Any]) -> tuple[str, CoverageCategory]:
-    """The name of a tool that is a dictionary, which its provider or nobody runs, and why no gate stands there."""
-    kind, function = tool.get("type"), tool.get("function")
-    named = function if isinstance(function, Mapping) else tool
-    name = next((named[key] for key in ("name", "server_label", "title") if named.get(key)), kind or "unnamed")
-    if str(kind).startswith("mcp"):
-        return str(name), CoverageCategory.HOSTED_MCP
-    described = kind in {None, "function", "custom", "object"}  # to the model only: nothing stands behind the name
-    return str(name), CoverageCategory.NO_EXECUTE if described else CoverageCategory.PROVIDER_EXECUTED
-
-
 def _faults_of(tool: object, writes: set[str]) -> Iterator[WiringFault]:
+    subject = f"tool {shared.name_of(tool)!r}"
     if not isinstance(tool, BaseTool):
-        subject = f"tool {getattr(tool, '__name__', type(tool).__name__)!r}"
         remedy = "Make it one with @tool, or pass its object to Affiant(tools=...) and use bind()."
         yield WiringFault(subject, "it is not a LangChain tool.", remedy)
     elif is_bridged(tool):
-        yield WiringFault(f"tool {tool.name!r}", "it is bridged already.", "Wrap each tool once.")
+        yield WiringFault(subject, "it is bridged already.", "Wrap each tool once.")
     elif tool.name in writes and _MCP in str(getattr(getattr(tool, "coroutine", None), "__module__", "")):
-        yield acts_elsewhere(tool.name)
+        yield shared.acts_elsewhere(tool.name)
     else:
-        for name in ("invoke", "ainvoke", "run", "arun", "batch", "abatch", "stream", "astream"):
-            owner = next(kind for kind in type(tool).__mro__ if name in vars(kind))
-            if not owner.__module__.startswith("langchain_core."):
-                fault = f"its class {owner.__name__!r} defines {name!r} itself, which could lead past the gate."
-                yield WiringFault(f"tool {tool.name!r}", fault, "Move what that does into _run and _arun.")
+        remedy = "Move what that does into _run and _arun."
+        yield from shared.own_ways_in(tool, _WAYS_IN, package="langchain_core", remedy=remedy)

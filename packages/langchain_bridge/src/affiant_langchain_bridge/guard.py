@@ -1,7 +1,6 @@
 """A guard for ``create_agent``: it refuses what is not bridged before a model hears of it and before its body (C19).
 
-The gate stands inside the bridged tools; the guard files nothing. It needs ``affiant-langchain-bridge[langchain]``, and
-nothing else here imports more of LangChain than its core.
+It files nothing. It needs ``affiant-langchain-bridge[langchain]``; all else here needs no more than LangChain's core.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 
 from affiant_core import Affiant, ToolError, WireupInvalid, WiringError
-from affiant_core.bridge import indistinguishable, invalid_arguments, require_version
+from affiant_core import bridge as shared
 from affiant_core.errors import WiringFault
-from affiant_langchain_bridge.catalog import hosted_tool
 from affiant_langchain_bridge.seam import is_bridged
 
-require_version("langchain", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge[langchain]")
+shared.require_version("langchain", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge[langchain]")
 
 from langchain.agents.middleware import AgentMiddleware, hook_config  # noqa: E402  # only now is it known to be there
 
@@ -27,26 +25,21 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
 
     Before a call of the model: tools that are not bridged, wherever they come from, and a provider's own (dictionaries)
     unless ``Affiant(uncovered=...)`` names them. Before a call of a tool: what another middleware put in its place. The
-    output tools of ``response_format=`` run no body and pass. Raises ``WiringError`` with every fault, to the host.
-
-    The model is told of its own mistakes: a name that no tool has, and arguments that are no JSON (C01).
+    output tools of ``response_format=`` run no body and pass. Raises ``WiringError`` with every fault, to the host. The
+    model is told of its own mistakes: a name that no tool has, and arguments that are no JSON (C01).
     """
 
     def __init__(self, affiant: Affiant) -> None:
         super().__init__()
-        if not isinstance(affiant, Affiant):
-            raise TypeError(f"GuardMiddleware takes an Affiant, not a {type(affiant).__name__}.")
-        self.affiant: Affiant = affiant
+        self.affiant: Affiant = shared.require_affiant(affiant, "GuardMiddleware")
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Call the model if everything that it is offered is gated."""
-        self._admit_offer(request, handler)
-        return handler(request)
+        return handler(self._gated(request, handler))
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         """Call the model if everything that it is offered is gated."""
-        self._admit_offer(request, handler)
-        return await handler(request)
+        return await handler(self._gated(request, handler))
 
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
         """Run a tool if it is gated and the one that was called."""
@@ -63,21 +56,22 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
         broken = [call for call in getattr(last, "invalid_tool_calls", ()) if call["id"]]
         if not broken:
             return None
-        told = [_told(call, invalid_arguments(call["name"] or "")) for call in broken]
+        told = [_told(call, shared.invalid_arguments(call["name"] or "")) for call in broken]
         return {"messages": told} if last.tool_calls else {"messages": told, "jump_to": "model"}
 
-    def _admit_offer(self, request: Any, handler: object) -> None:
+    def _gated(self, request: Any, handler: object) -> Any:
         _require_last(handler)
         # Tools also reach a provider in the call's settings, or with a model that was given them before.
         settings = (request.model_settings, getattr(request.model, "kwargs", None))
         offered = [*request.tools, *(tool for each in settings for tool in (each or {}).get("tools") or ())]
-        hosted = dict(hosted_tool(tool) for tool in offered if isinstance(tool, dict))
+        hosted = dict(shared.hosted_tool(tool) for tool in offered if isinstance(tool, dict))
         native = [tool for tool in offered if not isinstance(tool, dict)]
         faults = [_ungated(tool) for tool in native if not is_bridged(tool, self.affiant)]
         # Output tools, which a model calls like any other.
         answers = [each.name for each in getattr(request.response_format, "schema_specs", ())]
-        faults += indistinguishable([*map(_name_of, native), *hosted, *answers])
+        faults += shared.indistinguishable([*map(shared.name_of, native), *hosted, *answers])
         self.affiant.check(hosted=hosted, faults=faults)
+        return request
 
     def _answer(self, request: Any, handler: object) -> ToolMessage | None:
         """The answer to a name that no tool has, ``None`` for a call that may go on (DECISIONS 13)."""
@@ -94,12 +88,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
         return None
 
 
-_CALLED_BY_THE_LAST = {"ToolNode", "_ToolNode", "create_agent"}  # where its handler is defined; the second is older
-
-
 def _require_last(handler: object) -> None:
-    """What the last one calls on is the tool node's or the agent's own; anything else is another middleware's."""
-    if getattr(handler, "__qualname__", "").partition(".")[0] not in _CALLED_BY_THE_LAST:
+    """What the last one calls on is defined in the tool node or the agent; anything else is another middleware's."""
+    if getattr(handler, "__qualname__", "").partition(".")[0] not in {"ToolNode", "_ToolNode", "create_agent"}:
         raise WireupInvalid("GuardMiddleware must be the last in create_agent(middleware=[...]).")
 
 
@@ -109,8 +100,6 @@ def _told(call: Mapping[str, Any], error: ToolError) -> ToolMessage:
 
 def _ungated(tool: object) -> WiringFault:
     remedy = "Declare it and use what wrap() gives; a middleware's too: its tools = wrap(its tools, affiant)."
-    return WiringFault(f"tool {_name_of(tool)!r}", "it is not bridged by this Affiant, so nothing gates it.", remedy)
-
-
-def _name_of(tool: object) -> str:
-    return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
+    return WiringFault(
+        f"tool {shared.name_of(tool)!r}", "it is not bridged by this Affiant, so nothing gates it.", remedy
+    )

@@ -1,33 +1,29 @@
 """The seam: the pipeline runs inside ``_run`` and ``_arun`` of a copy of a tool, so every way to call it meets it.
 
-A bridged tool is a copy whose class is a subclass made for it: its schema, its injected arguments, its artifacts and
-its callbacks stay LangChain's. ``run`` and ``arun`` take the turn from the call's config and the model's arguments as
-they were sent; ``_run`` and ``_arun`` put the pipeline around the body, so that every observer sees what the gate made
-of a proposal. A context variable links the two halves of one call and carries nothing further; no turn lives in it.
+A bridged tool is a copy with a class made for it; all but the call stays LangChain's. ``run`` and ``arun`` take the
+turn from the config and the arguments as they were sent; ``_run`` and ``_arun`` put the pipeline around the body, so
+that every observer sees what the gate made of a proposal. A context variable links the halves; no turn lives in it.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
-from pydantic import BaseModel
+from langchain_core.utils.pydantic import get_fields
 
-from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid, WriteProposal
+from affiant_core import Affiant, ToolEnvelope, ToolError, ToolInvocation, WireupInvalid
 from affiant_core import bridge as shared
 from affiant_core.driver import ASYNCHRONOUS, SYNCHRONOUS, Driver, run_now
-from affiant_core.hiding import count_proposals
-from affiant_core.pipeline import Pipeline
-from affiant_langchain_bridge.parameters import Parameters, hints_of
-from affiant_langchain_bridge.results import only_part, read_own, read_result
+from affiant_core.pipeline import Pipeline, read_plain
 
 TURN_KEY = "affiant"
 """Where a call's ``TurnContext`` stands: ``config["configurable"]["affiant"]``."""
@@ -45,7 +41,7 @@ class Seam:
 
     def __init__(self, affiant: Affiant, turn_of: TurnOf) -> None:
         shared.require_version("langchain-core", at_least=(1, 0), below=(2,), bridge="affiant-langchain-bridge")
-        self.affiant: Affiant = affiant
+        self.affiant: Affiant = shared.require_affiant(affiant, "affiant_langchain_bridge")
         self.turn_of: TurnOf = turn_of
         self.pipeline: Pipeline = affiant.pipeline(_is_control_flow)
 
@@ -70,10 +66,9 @@ class _Call:
     def __init__(
         self, seam: Seam, tool: BaseTool, parameters: Parameters, sent: Any, options: Mapping[str, Any], driver: Driver
     ) -> None:
-        config = options.get("config")
+        config, self.tool_call_id = options.get("config"), options.get("tool_call_id")
         descriptor, turn = shared.admitted(seam.affiant, tool.name, seam.turn_of, config, remedy=_REMEDY)
         self.seam, self.tool, self.parameters = seam, tool, parameters
-        self.tool_call_id: str | None = options.get("tool_call_id")
         self.has_artifact = tool.response_format == "content_and_artifact"
         self.state: Literal["open", "inside", "closed"] = "open"
         self.returned: object = ...  # until the body has returned
@@ -118,12 +113,10 @@ class _Call:
             # What a body does to its arguments reaches neither the model's message in the history nor a second attempt.
             try:
                 if function is not None:
-                    result = await function.call(driver, deepcopy(self.invocation.arguments), self.invocation.turn)
+                    result = await function.call(driver, self.invocation.arguments, self.invocation.turn)
                 else:
-                    nested = [name for name, value in kwargs.items() if isinstance(value, dict | list | BaseModel)]
-                    own = {name: deepcopy(kwargs[name]) for name in nested if self.parameters.carries(name)}
-                    call = functools.partial(original, self.tool, *map(deepcopy, args), **{**kwargs, **own})
-                    result = await driver.call(call)
+                    own = {name: shared.copied(kwargs[name]) for name in kwargs if self.parameters.carries(name)}
+                    result = await driver.call(partial(original, self.tool, *map(deepcopy, args), **(kwargs | own)))
             except shared.ArgumentsRefused as error:
                 result = shared.invalid_arguments(self.tool.name, error.places)
             except ToolException as error:
@@ -135,8 +128,7 @@ class _Call:
 
     def _handled(self, error: ToolException) -> object:
         """What the tool's own handler makes of its ``ToolException``; raised again when it has no handler."""
-        handler: Any = self.tool.handle_tool_error
-        if not handler:
+        if not (handler := self.tool.handle_tool_error):
             raise error
         self.invocation.failed = True
         told = error.args[0] if error.args else "Tool execution error"  # as LangChain has it
@@ -144,45 +136,33 @@ class _Call:
         return (content, None) if self.has_artifact else content
 
     def _returned(self, result: Any) -> object:
-        """Note what the body returned. A proposal among other content is refused: nobody knows what it belongs to."""
+        """Note what the body returned. A proposal among other content is refused."""
         if self.has_artifact and not isinstance(result, ToolEnvelope):
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError("with response_format='content_and_artifact' a tool returns content and artifact.")
             result, self.artifact = result
         self.returned = self.invocation.result = result
-        alone = isinstance(result, str | ToolEnvelope)
-        if alone and self.artifact is None:
-            return result
         part = only_part(result)
         self.invocation.failed |= isinstance(part, ToolMessage) and part.status == "error"
-        proposes = isinstance(self.invocation.envelope(), WriteProposal)
         # What lies beside a proposal in the artifact is dropped with it: MCP's adapters put a second copy there.
-        if count_proposals(result if proposes else (result, self.artifact)) <= proposes:
-            if self.invocation.failed and self.invocation.is_declared_write and isinstance(part, ToolMessage):
-                self.returned = self.invocation.result = result = part  # the error, and nothing that came beside it
-            return result
-        message = "The tool returned a proposal among other content, so nothing was filed. It must return it alone."
-        return ToolError(tool_name=self.tool.name, code="wireup-invalid", message=message)
+        if refusal := shared.mixed_proposal(self.invocation, self.artifact):
+            return refusal
+        if self.invocation.failed and self.invocation.is_declared_write and isinstance(part, ToolMessage):
+            self.returned = self.invocation.result = part  # the error, and nothing that came beside it
+        return self.returned
 
     def _close(self) -> Any:
         """What LangChain gets from ``_run``: the body's own objects if nothing replaced them, else text."""
         self.state = "closed"
-        invocation, affiant = self.invocation, self.seam.affiant
-        result, kept, envelope = invocation.result, invocation.result is self.returned, invocation.envelope()
-        is_native = isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
-        # The data of a host's own function is written here: every framework would write it in a way of its own.
-        is_plain = self.parameters.function is not None and not is_native
-        written = shared.whole_text if is_plain else shared.model_text
-        text = written(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
-        # LangChain may write a dictionary as a repr; one that is an envelope is given to it as text.
-        is_own = kept and text == invocation.text() and not (envelope and type(result) is dict)
-        if text is not None and (is_plain or not is_own):
-            result = text
+        invocation, native = self.invocation, is_native(self.invocation.result)
+        kept = invocation.result is self.returned
+        is_data = self.parameters.function is not None and not native
+        result: Any = shared.shown(invocation, self.seam.affiant, is_data=is_data, is_kept=kept)
         artifact = self.artifact if kept else None  # else it belonged to what was replaced
-        if self.tool_call_id is not None and (isinstance(envelope, ToolError) or (kept and invocation.failed)):
-            told: dict[str, Any] = {"content": result, "artifact": artifact, "status": "error"}
-            if not is_native or result is text:
-                result = ToolMessage(tool_call_id=self.tool_call_id, name=self.tool.name, **told)
+        fails = isinstance(invocation.envelope(), ToolError) or (kept and invocation.failed)
+        if fails and self.tool_call_id is not None and not (native and result is invocation.result):
+            call_id, name = self.tool_call_id, self.tool.name
+            result = ToolMessage(result, tool_call_id=call_id, name=name, artifact=artifact, status="error")
         return (result, artifact) if self.has_artifact else result
 
     def _refuse(self, places: Sequence[str]) -> Any:
@@ -192,7 +172,6 @@ class _Call:
 
 
 _REMEDY = f'Pass it in the config: tool.invoke(..., {{"configurable": {{"{TURN_KEY}": turn}}}}).'
-
 _CALL: ContextVar[_Call | None] = ContextVar("affiant_langchain_call", default=None)
 
 
@@ -210,22 +189,18 @@ def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> t
         return call.answer
 
     def _run(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        call = _take(self)
-        if call is None:
-            return cls._run(self, *args, **kwargs)  # the thread in which LangChain runs an asynchronous call's body
-        return run_now(call.carry(cls._run, *args, **kwargs))
+        call = _take(self)  # none in the thread in which LangChain runs an asynchronous call's body
+        return run_now(call.carry(cls._run, *args, **kwargs)) if call else cls._run(self, *args, **kwargs)
 
     async def _arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
         call = _take(self)
-        if call is None:
-            return await cls._arun(self, *args, **kwargs)
-        return await call.carry(cls._arun, *args, **kwargs)
+        return await (call.carry(cls._arun, *args, **kwargs) if call else cls._arun(self, *args, **kwargs))
 
     members: dict[str, Any] = {
         "run": run,
         "arun": arun,
-        "_run": _as(cls._run, _run),
-        "_arun": _as(cls._run if cls._arun is BaseTool._arun else cls._arun, _arun),
+        "_run": shared.dressed(_run, cls._run),
+        "_arun": shared.dressed(_arun, cls._run if cls._arun is BaseTool._arun else cls._arun),
         "ainvoke": BaseTool.ainvoke,  # some kinds have one that runs the whole call of a synchronous tool in a thread
         "__affiant_seam__": seam,
         "__module__": cls.__module__,
@@ -234,30 +209,99 @@ def _bridged_class(cls: type[BaseTool], seam: Seam, parameters: Parameters) -> t
     return cast(type[BaseTool], type(f"Bridged{cls.__name__}", (cls,), members))
 
 
-def _as(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Give ``wrapper`` the signature of ``original``, its hints resolved: LangChain reads them on every call."""
-    functools.update_wrapper(wrapper, original)
-    signature, hints = inspect.signature(original), hints_of(original)
-    if hints or not original.__annotations__:
-        wrapper.__annotations__ = hints
-        stated = [each.replace(annotation=hints.get(name, each.empty)) for name, each in signature.parameters.items()]
-        wrapper.__signature__ = signature.replace(parameters=stated)  # type: ignore[attr-defined]  # functions take it
-    return wrapper
-
-
 def _take(tool: BaseTool) -> _Call | None:
     """The call that this is the body of, or ``None`` further inside. Raises when ``_run`` was called past the seam."""
     call = _CALL.get()
     if call is None or call.tool is not tool or call.state == "closed":
         raise WireupInvalid(f"CV-2: the tool {tool.name!r} was entered past its seam; call it with invoke or ainvoke.")
-    if call.state == "inside":
-        return None
-    call.state = "inside"
-    return call
+    is_first, call.state = call.state == "open", "inside"
+    return call if is_first else None
 
 
 def _is_control_flow(error: BaseException) -> bool:
     """LangGraph's interrupts and bubbling commands, and answers to an interrupt that did not fit it."""
-    if getattr(error, "_langgraph_invalid_resume", False) is True:
-        return True
-    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
+    misfits = getattr(error, "_langgraph_invalid_resume", False) is True
+    return misfits or any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
+
+
+# --- whose a tool's parameters are, and what its results say -------------------------------------------------------
+
+# What LangChain and LangGraph derive their marks from; the second, of ToolRuntime, has no public name.
+_INJECTED = {"InjectedToolArg", "_DirectlyInjectedToolArg"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The names of one tool's parameters.
+
+    ``taken`` are the names under which the tool takes arguments from the model, ``None`` where it takes any;
+    ``injected`` are not the model's. ``function`` is what a bound tool calls; all its parameters are the model's.
+    """
+
+    taken: frozenset[str] | None = None
+    injected: frozenset[str] = frozenset()
+    function: shared.BoundFunction | None = None
+
+    @classmethod
+    def of(cls, tool: BaseTool) -> Parameters:
+        """Read a tool's parameters, once, at wiring."""
+        functions = (tool._run, tool._arun, getattr(tool, "func", None), getattr(tool, "coroutine", None))
+        hints = [hint for function in functions if function is not None for hint in shared.hints_of(function).items()]
+        injected = frozenset(name for name, hint in hints if hint is RunnableConfig or shared.bears(hint, _INJECTED))
+        schema, taken = tool.args_schema, None
+        if isinstance(schema, type):  # without a model nothing is validated, and every name reaches the body
+            fields: dict[str, Any] = dict(get_fields(schema))
+            shown: Any = tool.tool_call_schema
+            injected |= fields.keys() - get_fields(shown).keys()
+            own = fields.keys() - injected
+            aliases = [getattr(fields[name], "validation_alias", None) or fields[name].alias or name for name in own]
+            # Names cannot be listed where an alias is more than a name, or the model lets everything through.
+            takes_any = getattr(schema, "model_config", {}).get("extra") == "allow"
+            if not takes_any and all(isinstance(alias, str) for alias in aliases):
+                taken = frozenset([*own, *aliases])
+        return cls(taken, injected)
+
+    def carries(self, name: str) -> bool:
+        """Whether an argument of this name is the model's and reaches the body: it belongs to the call's identity."""
+        return name not in self.injected and (self.taken is None or name in self.taken)
+
+    def only(self, tool: BaseTool) -> str:
+        """The parameter that text is for, under the name by which a model would fill it."""
+        if isinstance(tool, Tool) and tool.args_schema is None:
+            return "__arg1"  # as LangChain describes such a tool to a model
+        unnamed = isinstance(tool.args_schema, dict) and self.function is None
+        return "input" if unnamed else next(iter(tool.args), "input")
+
+
+def read_result(result: object) -> ToolEnvelope | str | None:
+    """The text or the envelope that a result consists of; ``None`` when it is something else, or several things."""
+    if isinstance(result, str):
+        return result
+    part = only_part(result)
+    match only_part(part.content) if isinstance(part, ToolMessage) else part:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case plain:
+            return read_plain(plain)
+
+
+def read_own(result: object) -> ToolEnvelope | str | None:
+    """The same for a host's own function, whose lists and dictionaries are its data and nothing of LangChain's."""
+    return read_result(result) if is_native(result) else read_plain(result)
+
+
+def is_native(result: object) -> bool:
+    """Whether LangChain takes a result as it is: a message, a command, or a list of one."""
+    return isinstance(result, ToolOutputMixin) or isinstance(only_part(result), ToolOutputMixin)
+
+
+def only_part(result: Any) -> Any:
+    """The message, block or value that a result consists of, out of the lists and the command around it."""
+    for _ in range(8):  # deeper than any real result, and an end for a list that holds itself
+        if isinstance(result, list | tuple) and len(result) == 1:
+            result = result[0]
+        elif hasattr(result, "goto") and isinstance(update := getattr(result, "update", None), dict):
+            result = update.get("messages")  # langgraph's Command, without importing it
+        else:
+            break
+    return result

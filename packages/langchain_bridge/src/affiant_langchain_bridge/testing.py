@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from affiant_core import Affiant
+from affiant_core.bridge import hosted_tool
 from affiant_core.testing import (
     Backend,
     Harness,
@@ -27,7 +28,7 @@ from affiant_core.testing import (
     answers,
 )
 from affiant_core.wire import loads
-from affiant_langchain_bridge.catalog import bind, hosted_tool, wrap
+from affiant_langchain_bridge.catalog import bind, wrap
 from affiant_langchain_bridge.guard import GuardMiddleware
 from affiant_langchain_bridge.seam import TURN_KEY
 

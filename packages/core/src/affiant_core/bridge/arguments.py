@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 from affiant_core.envelope import ToolError
 from affiant_core.errors import ValueRefused, WireError
 from affiant_core.filters.failures import INVALID
@@ -57,20 +59,20 @@ def carried_arguments(arguments: Mapping[str, object], *, without: Iterable[str]
     return carried
 
 
-def sent_arguments(sent: str | Mapping[str, object], takes: Collection[str]) -> dict[str, JSON]:
-    """What a model sent, as text or as a map, read strictly. ``takes`` are the parameters that are its to fill.
+def sent_arguments(sent: str | Mapping[str, object], takes: Collection[str] | None) -> dict[str, JSON]:
+    """What a model sent, as text or as a map, read strictly. ``takes`` are its to fill; ``None``, where all names are.
 
     Raises ``ArgumentsRefused``; also for any other name, which could be the host's or change the row's identity.
     """
     read = parse_arguments(sent) if isinstance(sent, str) else carried_arguments(sent)
-    if unknown := tuple(name for name in read if name not in takes):
+    if takes is not None and (unknown := tuple(name for name in read if name not in takes)):
         raise ArgumentsRefused("the model sent what is not its to send.", unknown)
     return read
 
 
 def copied(value: object) -> object:
     """An argument for one attempt at a body: what it does to it reaches neither the history nor a second attempt."""
-    return deepcopy(value) if isinstance(value, list | dict) else value
+    return deepcopy(value) if isinstance(value, list | dict | BaseModel) else value
 
 
 def invalid_arguments(tool_name: str, places: Iterable[str] = ()) -> ToolError:
@@ -83,8 +85,8 @@ def invalid_arguments(tool_name: str, places: Iterable[str] = ()) -> ToolError:
     )
 
 
-def argument_fault(error: Exception) -> list[str]:
-    """The parameters that a pydantic validation error is about."""
+def argument_fault(error: BaseException | None) -> list[str]:
+    """The parameters that a pydantic validation error is about; none for anything else."""
     listing = getattr(error, "errors", None)  # asked for by name: an older schema raises the first pydantic's own error
     faults = cast(list[dict[str, Any]], listing()) if callable(listing) else []
     return [str(fault["loc"][0]) for fault in faults if fault.get("loc")]

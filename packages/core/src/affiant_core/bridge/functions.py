@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from affiant_core.affiant import Affiant
 from affiant_core.bridge.arguments import ArgumentsRefused, argument_fault, copied
+from affiant_core.bridge.wiring import require_affiant
 from affiant_core.context import ActContext, TurnContext
 from affiant_core.driver import Driver
 from affiant_core.errors import WiringError, WiringFault
@@ -116,11 +117,7 @@ def bindable(affiant: Affiant, *, faults: Iterable[WiringFault] = ()) -> tuple[T
 
     Raises ``WiringError`` with every fault, those of the tools' signatures and the bridge's own ``faults`` included.
     """
-    if not isinstance(affiant, Affiant):
-        raise TypeError(
-            f"a bridge binds an Affiant, not a {type(affiant).__name__}; wrap the tools in Affiant(tools=...)."
-        )
-    faults = list(faults)
+    affiant, faults = require_affiant(affiant, "a bridge"), list(faults)
     try:
         affiant.check()
     except WiringError as error:

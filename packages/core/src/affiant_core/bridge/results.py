@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from affiant_core.affiant import Affiant
 from affiant_core.bridge.arguments import invalid_arguments
 from affiant_core.envelope import ReadResult, ToolEnvelope, ToolError, WriteProposal
 from affiant_core.errors import ValueRefused
@@ -150,3 +151,33 @@ def nested_failure(tool_name: str, error: Exception) -> str:
     rule, reference = classify(error), log_failure(log, f"The agent behind {tool_name} failed", error)
     message = f"{rule.message} (reference {reference})"
     return ToolError(tool_name=tool_name, code=rule.code, message=message).to_json_string()
+
+
+def mixed_proposal(invocation: ToolInvocation, beside: object = None) -> ToolError | None:
+    """The refusal of a proposal among other content, of which nobody knows what it belongs to; else ``None`` (CV-2).
+
+    ``beside`` is what a framework keeps next to the result. Where the result is a proposal alone, it is not looked at:
+    the bridge drops it with the proposal.
+    """
+    result = invocation.result
+    if beside is None and isinstance(result, str | ToolEnvelope):
+        return None
+    proposes = isinstance(invocation.envelope(), WriteProposal)
+    if count_proposals(result if proposes else (result, beside)) <= proposes:
+        return None
+    message = "The tool returned a proposal among other content, so nothing was filed. It must return it alone."
+    return ToolError(tool_name=invocation.tool_name, code="wireup-invalid", message=message)
+
+
+def shown(invocation: ToolInvocation, affiant: Affiant, *, is_data: bool, is_kept: bool) -> object:
+    """What a framework is given for a result: the result itself if it is the body's own and says the same, else text.
+
+    ``is_data`` is what a host's own function returned, which every framework would write in a way of its own. A result
+    ``is_kept`` that no layer has replaced or changed.
+    """
+    written = whole_text if is_data else model_text
+    text = written(invocation, ceiling=affiant.result_ceiling, telemetry=affiant.telemetry)
+    # A framework may write a dictionary as a repr; one that is an envelope is given to it as text.
+    is_bare = type(invocation.result) is dict and invocation.envelope() is not None
+    says_the_same = is_kept and text == invocation.text() and not is_bare
+    return invocation.result if text is None or (says_the_same and not is_data) else text

@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 
 from affiant_core.affiant import Affiant
 from affiant_core.bridge.results import model_text, whole_text
+from affiant_core.bridge.wiring import require_affiant
 from affiant_core.driver import ASYNCHRONOUS
 from affiant_core.envelope import ToolEnvelope, ToolError, WriteProposal
 from affiant_core.errors import WireupInvalid
@@ -98,9 +99,7 @@ class Stages:
         cancelled: type[BaseException] | tuple[type[BaseException], ...] = (),
         package: str,
     ) -> None:
-        if not isinstance(affiant, Affiant):
-            raise TypeError(f"a bridge is installed for an Affiant, not for a {type(affiant).__name__}.")
-        self._affiant = affiant
+        self._affiant = require_affiant(affiant, "a bridge")
         self._carry_arguments = carry_arguments
         self._package = package
 

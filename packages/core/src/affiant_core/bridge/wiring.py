@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import metadata
-from typing import TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from affiant_core.affiant import Affiant
 from affiant_core.context import TurnContext
 from affiant_core.envelope import ToolError
 from affiant_core.errors import WireupInvalid, WiringError, WiringFault
 from affiant_core.registry import NAME_PATTERN, ToolDescriptor, marked_operation, normalised_name
+from affiant_core.vocabulary import CoverageCategory
 
-NodeT = TypeVar("NodeT")
 SourceT = TypeVar("SourceT")
 
 
@@ -172,13 +173,72 @@ def not_found(name: str) -> ToolError:
     return ToolError(tool_name=told, code=FUNCTION_NOT_FOUND, message="There is no tool of this name.")
 
 
-def reached(start: NodeT, following: Callable[[NodeT], Iterable[NodeT]]) -> list[NodeT]:
-    """``start`` and everything that it leads to, each once by its identity, in circles too."""
-    found: dict[int, NodeT] = {}
-    waiting = [start]
-    while waiting:
-        each = waiting.pop()
-        if id(each) not in found:
-            found[id(each)] = each
-            waiting += following(each)
-    return list(found.values())
+# --- tools of any make ---------------------------------------------------------------------------------------------
+
+
+def name_of(tool: object) -> str:
+    """What a fault calls a tool: its own name, a function's, or that of its type."""
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
+
+
+def hosted_tool(tool: Mapping[str, Any]) -> tuple[str, CoverageCategory]:
+    """The name of a tool that is a dictionary, which its provider or nobody runs, and why no gate stands there."""
+    kind, function = tool.get("type"), tool.get("function")
+    named = function if isinstance(function, Mapping) else tool
+    name = next((named[key] for key in ("name", "server_label", "title") if named.get(key)), kind or "unnamed")
+    if str(kind).startswith("mcp"):
+        return str(name), CoverageCategory.HOSTED_MCP
+    described = kind in {None, "function", "custom", "object"}  # to the model only: nothing stands behind the name
+    return str(name), CoverageCategory.NO_EXECUTE if described else CoverageCategory.PROVIDER_EXECUTED
+
+
+def own_ways_in(tool: object, ways: Iterable[str], *, package: str, remedy: str) -> Iterator[WiringFault]:
+    """The faults of a tool whose class defines a way in itself where the framework's ``package`` ought to (CV-1)."""
+    for way in ways:
+        owner = next(kind for kind in type(tool).__mro__ if way in vars(kind))
+        if not owner.__module__.startswith(f"{package}."):
+            fault = f"its class {owner.__name__!r} defines {way!r} itself, which could lead past the gate."
+            yield WiringFault(f"tool {name_of(tool)!r}", fault, remedy)
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a framework's function, resolved; none when that fails, as a framework goes without them."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001  # an annotation may hold any expression
+        return {}
+
+
+def dressed(wrapper: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    """``wrapper`` with the name and signature of ``original``, its hints resolved: a framework may read them often."""
+    functools.update_wrapper(wrapper, original)
+    signature, hints = inspect.signature(original), hints_of(original)
+    if hints or not original.__annotations__:
+        wrapper.__annotations__ = hints
+        stated = [each.replace(annotation=hints.get(name, each.empty)) for name, each in signature.parameters.items()]
+        wrapper.__signature__ = signature.replace(parameters=stated)  # type: ignore[attr-defined]  # functions take it
+    return wrapper
+
+
+def filled_parameters(affiant: Affiant, name: str, framework: str) -> list[WiringFault]:
+    """The faults of a host's own functions with a parameter that a framework fills, as its name alone tells it to."""
+    return [
+        WiringFault(f"tool {each.qualified_name!r}", f"{framework} fills a parameter named {name!r}.", "Rename it.")
+        for each in affiant.registry
+        if each.function is not None and name in inspect.signature(each.function).parameters
+    ]
+
+
+def bears(hint: Any, marks: Collection[str]) -> bool:
+    """Whether an annotation is, or has in ``Annotated``, one of these marks: names of types or of what they extend."""
+    parts = (hint, get_origin(hint), *get_args(hint)[1:])
+    kinds = (part if isinstance(part, type) else type(part) for part in parts)
+    return any(base.__name__ in marks for kind in kinds for base in kind.__mro__)
+
+
+def require_affiant(affiant: object, where: str) -> Affiant:
+    """``affiant`` as the host's ``Affiant``. Raises ``TypeError`` that says what was given instead and what to pass."""
+    if isinstance(affiant, Affiant):
+        return affiant
+    given = f"the class {affiant.__name__}" if isinstance(affiant, type) else f"a {type(affiant).__name__}"
+    raise TypeError(f"{where} takes the host's Affiant object and was given {given}; pass Affiant(tools=...).")
