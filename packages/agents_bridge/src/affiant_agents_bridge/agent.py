@@ -110,7 +110,7 @@ class AffiantAgent(Agent[TContext]):
         super().__post_init__()  # type: ignore[no-untyped-call]  # the SDK gives it no annotation
         ends = shared.require_affiant(self.affiant, "AffiantAgent").terminate_on_review
         if ends and not isinstance(self.tool_use_behavior, _EndOnReview):
-            self.tool_use_behavior = _EndOnReview(self.tool_use_behavior)
+            vars(self)["tool_use_behavior"] = _EndOnReview(self.tool_use_behavior)  # the SDK declares its type
         audit(self, self.affiant, acknowledged=self.acknowledged)
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:

@@ -56,7 +56,8 @@ def unwritable(refused: ValueRefused) -> ToolError:
 class ToolInvocation:
     """One call of one tool on its way through the pipeline.
 
-    ``arguments`` are what the seam carried: the model's own map, or an empty one for none. ``result`` is whatever the
+    ``arguments`` are what the seam carried: the model's own map, or an empty one for none. They are the row's identity,
+    so a layer reads them and leaves them as they are. ``result`` is whatever the
     body returned, until a filter replaces it. ``tool_executed`` becomes true as soon as the body has returned.
     ``next_is_tool_body`` is false where the next step is a framework's own continuation, which must not run twice.
     ``terminate`` asks the framework to end the turn.
