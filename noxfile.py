@@ -135,6 +135,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def suite(session: nox.Session) -> None:
+    """The whole test suite without coverage, for a quick run and for other Pythons; arguments after -- go to pytest."""
+    _install_packages(session, "test", "mcp")
+    _pytest(session, "-n", "auto")
+
+
+@nox.session
 @nox.parametrize(
     ("bridge", "versions"),
     [("core", "latest"), *FRAMEWORK_PINS],
@@ -165,7 +172,7 @@ def conformance(session: nox.Session, bridge: str, versions: str) -> None:
 
 
 @nox.session
-@nox.parametrize("versions", ["oldest", "latest"])
+@nox.parametrize("versions", ["oldest", "latest"], ids=["oldest", "latest"])
 def compat(session: nox.Session, versions: str) -> None:
     """The whole test suite with the oldest supported versions, and with the latest that go without semantic-kernel."""
     bridges = {"oldest": ["langchain"], "latest": ["agents", "langchain"]}[versions]
