@@ -28,7 +28,7 @@ def count_proposals(result: object) -> int:
     """
     try:
         return _count(result)
-    except Exception:
+    except Exception:  # the parts are the host's, and looking at one may raise anything
         log.exception("A result cannot be looked through for proposals")
         return 2
 

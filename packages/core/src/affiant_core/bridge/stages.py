@@ -230,7 +230,7 @@ class Stages:
             return text
         try:
             str(deepcopy(invocation.result))
-        except Exception:
+        except Exception:  # an object of the host's may refuse to be copied or written in any way
             log.exception("The result of %s cannot be shown to a model", invocation.qualified_name)
             fault = "The tool produced a result that cannot be shown."
             return ToolError(tool_name=invocation.tool_name, code=VALIDATION_FAILED, message=fault).to_json_string()
