@@ -17,16 +17,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from affiant_core import Affiant
+from affiant_core import testing as kit
 from affiant_core.bridge import hosted_tool
-from affiant_core.testing import (
-    Backend,
-    Harness,
-    Mode,
-    Reply,
-    ToolCall,
-    Transcript,
-    answers,
-)
 from affiant_core.wire import loads
 from affiant_langchain_bridge.catalog import bind, wrap
 from affiant_langchain_bridge.guard import GuardMiddleware
@@ -50,11 +42,11 @@ class ScriptedModel(BaseChatModel):
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
         said = sum(isinstance(message, AIMessage) for message in messages)
-        reply = self.script[said] if said < len(self.script) else "done"
+        reply = kit.reply_at(self.script, said)
         return ChatResult(generations=[ChatGeneration(message=_message(reply))])
 
 
-def _message(reply: Reply) -> AIMessage:
+def _message(reply: kit.Reply) -> AIMessage:
     if isinstance(reply, str):
         return AIMessage(reply)
     calls, invalid = [], []
@@ -69,7 +61,7 @@ def _message(reply: Reply) -> AIMessage:
     return AIMessage("", tool_calls=[{**each, "type": "tool_call"} for each in calls], invalid_tool_calls=broken)
 
 
-class LangChainBackend(Backend):
+class LangChainBackend(kit.Backend):
     """The bound tools, called by themselves and by agents of ``create_agent``."""
 
     def __init__(self, affiant: Affiant, tools: Sequence[BaseTool], hosted: Sequence[str]) -> None:
@@ -77,24 +69,26 @@ class LangChainBackend(Backend):
         self._tools = {tool.name: tool for tool in tools}
         self._offered: list[Any] = [*tools, *({"type": name} for name in hosted)]
 
-    async def call(self, call: ToolCall, context: object) -> str:
+    async def call(self, call: kit.ToolCall, context: object) -> str:
         """Call a tool with ``ainvoke``."""
         return _text(await self._tools[call.name].ainvoke(_given(call), _config(context)))
 
-    def call_now(self, call: ToolCall, context: object) -> str:
+    def call_now(self, call: kit.ToolCall, context: object) -> str:
         """Call a tool with ``invoke``."""
         return _text(self._tools[call.name].invoke(_given(call), _config(context)))
 
-    async def play(self, script: Sequence[Reply], context: object, *, mode: Mode = "plain") -> Transcript:
+    async def play(self, script: Sequence[kit.Reply], context: object, *, mode: kit.Mode = "plain") -> kit.Transcript:
         """Run a turn of an agent with ``ainvoke``, or with ``astream_events``."""
         return await self._run(self._agent(script), context, mode)
 
-    def play_now(self, script: Sequence[Reply], context: object) -> Transcript:
+    def play_now(self, script: Sequence[kit.Reply], context: object) -> kit.Transcript:
         """Run a turn of an agent with ``invoke``."""
         state = self._agent(script).invoke(_question(), _config(context, thread_id="thread-1"))
         return _transcript(state["messages"], [])
 
-    async def play_nested(self, script: Sequence[Reply], context: object, *, mode: Mode = "plain") -> Transcript:
+    async def play_nested(
+        self, script: Sequence[kit.Reply], context: object, *, mode: kit.Mode = "plain"
+    ) -> kit.Transcript:
         """Run an agent whose one tool runs the agent that has the tools."""
         inner, states = self._agent(script, name="inner"), []
 
@@ -107,7 +101,7 @@ class LangChainBackend(Backend):
             self._affiant.declare_read("assist")
         outer_tools = wrap([StructuredTool.from_function(coroutine=assist)], self._affiant)
         outer = create_agent(
-            ScriptedModel(script=[[ToolCall("assist", {"question": "?"}, "outer-1")]]),
+            ScriptedModel(script=[[kit.ToolCall("assist", {"question": "?"}, "outer-1")]]),
             outer_tools,
             middleware=[GuardMiddleware(self._affiant)],
             checkpointer=InMemorySaver(),
@@ -115,7 +109,7 @@ class LangChainBackend(Backend):
         transcript = await self._run(outer, context, mode)
         return _transcript(states[0]["messages"], [*transcript.seen, *map(repr, states)])
 
-    def _agent(self, script: Sequence[Reply], **options: Any) -> Any:
+    def _agent(self, script: Sequence[kit.Reply], **options: Any) -> Any:
         return create_agent(
             ScriptedModel(script=list(script)),
             self._offered,
@@ -124,7 +118,7 @@ class LangChainBackend(Backend):
             **options,
         )
 
-    async def _run(self, agent: Any, context: object, mode: Mode) -> Transcript:
+    async def _run(self, agent: Any, context: object, mode: kit.Mode) -> kit.Transcript:
         config = _config(context, thread_id="thread-1")
         seen: list[str] = []
         if mode == "streamed":
@@ -138,14 +132,14 @@ class LangChainBackend(Backend):
 
 
 def _question() -> dict[str, Any]:
-    return {"messages": [HumanMessage("Set the limit to 500")]}
+    return {"messages": [HumanMessage(kit.QUESTION)]}
 
 
 def _config(context: object, **configurable: Any) -> RunnableConfig:
     return {"configurable": {**({} if context is None else {TURN_KEY: context}), **configurable}}
 
 
-def _given(call: ToolCall) -> Any:
+def _given(call: kit.ToolCall) -> Any:
     """What a caller of a tool passes: the text itself, or a call as a model's message has it."""
     if isinstance(call.arguments, str):
         return call.arguments
@@ -161,13 +155,13 @@ def _text(result: Any) -> str:
     return content
 
 
-def _transcript(messages: Sequence[BaseMessage], seen: Sequence[str]) -> Transcript:
+def _transcript(messages: Sequence[BaseMessage], seen: Sequence[str]) -> kit.Transcript:
     results = [(each.tool_call_id, _text(each)) for each in messages if isinstance(each, ToolMessage)]
     requests = sum(isinstance(each, AIMessage) for each in messages)
-    return Transcript(answers(results), str(messages[-1].text), requests, tuple(seen))
+    return kit.Transcript(kit.answers(results), str(messages[-1].text), requests, tuple(seen))
 
 
-class LangChainHarness(Harness):
+class LangChainHarness(kit.Harness):
     """LangChain: tools called by themselves, and agents of ``create_agent`` with the guard."""
 
     name = "langchain"
@@ -185,9 +179,6 @@ class LangChainHarness(Harness):
         affiant.check(hosted=dict(hosted_tool({"type": name}) for name in hosted))
         return LangChainBackend(affiant, tools, hosted)
 
-    def __repr__(self) -> str:
-        return self.name
 
-
-HARNESSES: tuple[Harness, ...] = (LangChainHarness(),)
+HARNESSES: tuple[kit.Harness, ...] = (LangChainHarness(),)
 """What ``--affiant-bridge affiant_langchain_bridge`` runs."""

@@ -23,19 +23,7 @@ from semantic_kernel.contents.utils.author_role import AuthorRole
 from semantic_kernel.functions import KernelArguments, KernelPlugin, kernel_function
 
 from affiant_core import Affiant
-from affiant_core.testing import (
-    Backend,
-    Capability,
-    Gap,
-    Harness,
-    Mode,
-    Reply,
-    ToolCall,
-    Transcript,
-    Unsupported,
-    answers,
-    never,
-)
+from affiant_core import testing as kit
 from affiant_core.wire import dumps
 from affiant_sk_bridge import TURN_ARGUMENT, install, invoke
 
@@ -53,18 +41,11 @@ class ScriptedChat(ChatCompletionClientBase):
     said: int = 0
 
     def _next(self) -> str | list[FunctionCallContent]:
-        reply: Reply = self.script[self.said] if self.said < len(self.script) else "done"
+        reply = kit.reply_at(self.script, self.said)
         self.said += 1
         if isinstance(reply, str):
             return reply
-        return [
-            FunctionCallContent(
-                id=each.id,
-                name=each.name,
-                arguments=each.arguments if isinstance(each.arguments, str) else _json(each.arguments),
-            )
-            for each in reply
-        ]
+        return [FunctionCallContent(id=each.id, name=each.name, arguments=each.text) for each in reply]
 
     async def _inner_get_chat_message_contents(self, chat_history: Any, settings: Any) -> list[ChatMessageContent]:
         reply = self._next()
@@ -79,6 +60,12 @@ class ScriptedChat(ChatCompletionClientBase):
         yield [StreamingChatMessageContent(role=AuthorRole.ASSISTANT, choice_index=0, items=items)]
 
 
+def _results(messages: Sequence[ChatMessageContent]) -> list[tuple[str, str]]:
+    """What the functions have answered, by call id."""
+    items = (item for message in messages for item in message.items)
+    return [(str(item.id), str(item.result)) for item in items if isinstance(item, FunctionResultContent)]
+
+
 def _shown(message: ChatMessageContent) -> str:
     """All of a message but the functions' own descriptions, where a default may say what a test looks for."""
     return dumps(message.model_dump(mode="json")) + repr(
@@ -86,48 +73,40 @@ def _shown(message: ChatMessageContent) -> str:
     )
 
 
-def _json(arguments: Mapping[str, object]) -> str:
-    sent: dict[str, Any] = dict(arguments)
-    try:
-        return dumps(sent)
-    except ValueError:  # NaN and the like, which a model may send all the same
-        return repr(sent).replace("'", '"').replace("nan", "NaN").replace("inf", "Infinity")
-
-
-class SemanticKernelBackend(Backend):
+class SemanticKernelBackend(kit.Backend):
     """A kernel with the bridge, its functions called by hand and in chat loops."""
 
     def __init__(self, kernel: Kernel, affiant: Affiant) -> None:
         self._kernel = kernel
         self._affiant = affiant
 
-    def _named(self, call: ToolCall) -> ToolCall:
+    def _named(self, call: kit.ToolCall) -> kit.ToolCall:
         """A call by the name that a model is shown: with the function's plugin."""
         for plugin in self._kernel.plugins.values():
             if call.name in plugin:
-                return ToolCall(plugin[call.name].fully_qualified_name, call.arguments, call.id)
+                return kit.ToolCall(plugin[call.name].fully_qualified_name, call.arguments, call.id)
         return call
 
-    async def call(self, call: ToolCall, context: object) -> str:
+    async def call(self, call: kit.ToolCall, context: object) -> str:
         """Call a function with the manual invoker."""
         turn: Any = context
         return await invoke(self._kernel, self._named(call).name, call.arguments, turn=turn)
 
-    async def play(self, script: Sequence[Reply], context: object, *, mode: Mode = "plain") -> Transcript:
+    async def play(self, script: Sequence[kit.Reply], context: object, *, mode: kit.Mode = "plain") -> kit.Transcript:
         """Run a chat loop, plain or streamed."""
         history = ChatHistory()
         return await self._run(self._kernel, script, history, context, mode)
 
     async def _run(
-        self, kernel: Kernel, script: Sequence[Reply], history: ChatHistory, context: object, mode: Mode
-    ) -> Transcript:
+        self, kernel: Kernel, script: Sequence[kit.Reply], history: ChatHistory, context: object, mode: kit.Mode
+    ) -> kit.Transcript:
         named = [each if isinstance(each, str) else [self._named(call) for call in each] for each in script]
         service = ScriptedChat(ai_model_id="scripted", service_id="scripted", script=named)
         settings = PromptExecutionSettings(function_choice_behavior=FunctionChoiceBehavior.Auto())
         arguments = KernelArguments()
         if context is not None:
             arguments[TURN_ARGUMENT] = context
-        history.add_user_message("Set the limit to 500")
+        history.add_user_message(kit.QUESTION)
         seen: list[str] = []
         last: list[Any] = []
         if mode == "streamed":
@@ -136,17 +115,14 @@ class SemanticKernelBackend(Backend):
                 seen += map(_shown, last)
         else:
             last = await service.get_chat_message_contents(history, settings, kernel=kernel, arguments=arguments)
-        pairs = [
-            (str(item.id), str(item.result))
-            for message in history.messages
-            for item in message.items
-            if isinstance(item, FunctionResultContent)
-        ]
-        return Transcript(
-            answers(pairs), str(last[0]), service.said, (*seen, history.serialize(), *map(_shown, history.messages))
+        pairs = _results(history.messages)
+        return kit.Transcript(
+            kit.answers(pairs), str(last[0]), service.said, (*seen, history.serialize(), *map(_shown, history.messages))
         )
 
-    async def play_nested(self, script: Sequence[Reply], context: object, *, mode: Mode = "plain") -> Transcript:
+    async def play_nested(
+        self, script: Sequence[kit.Reply], context: object, *, mode: kit.Mode = "plain"
+    ) -> kit.Transcript:
         """Run a chat loop whose one function is an agent that has the functions."""
         named = [each if isinstance(each, str) else [self._named(call) for call in each] for each in script]
         inner_service = ScriptedChat(ai_model_id="scripted", service_id="scripted", script=named)
@@ -171,20 +147,17 @@ class SemanticKernelBackend(Backend):
         if self._affiant.registry.find_exact("assist", "Team") is None:
             self._affiant.declare_read("assist", plugin="Team")
         install(outer, self._affiant)
-        asked = [[ToolCall("Team-assist", {"question": "?"}, "outer-1")]]
+        asked = [[kit.ToolCall("Team-assist", {"question": "?"}, "outer-1")]]
         transcript = await self._run(outer, asked, ChatHistory(), context, mode)
-        pairs = [
-            (str(item.id), str(item.result))
-            for message in messages
-            for item in message.items
-            if isinstance(item, FunctionResultContent)
-        ]
-        return Transcript(
-            answers(pairs), transcript.final, transcript.requests, (*transcript.seen, *map(_shown, messages))
+        return kit.Transcript(
+            kit.answers(_results(messages)),
+            transcript.final,
+            transcript.requests,
+            (*transcript.seen, *map(_shown, messages)),
         )
 
 
-class SemanticKernelHarness(Harness):
+class SemanticKernelHarness(kit.Harness):
     """Semantic Kernel: chat loops of a kernel, and functions called by the manual invoker."""
 
     name = "semantic-kernel"
@@ -192,13 +165,13 @@ class SemanticKernelHarness(Harness):
 
     def __init__(self, *, carry_arguments: bool = False) -> None:
         self.carry_arguments: bool = carry_arguments
-        asynchronous = never("Semantic Kernel is asynchronous only")
-        carries_none = never("parity: the completion stage gets no arguments (DECISIONS 9)")
-        self.gaps: Mapping[str, Gap] = {
-            Capability.HOSTED_TOOLS: never("a kernel holds no tools that a provider runs"),
-            Capability.SYNCHRONOUS: asynchronous,
-            Capability.SYNCHRONOUS_AGENT: asynchronous,
-            **({} if carry_arguments else {Capability.ARGUMENTS_AT_THE_GATE: carries_none}),
+        asynchronous = kit.never("Semantic Kernel is asynchronous only")
+        carries_none = kit.never("parity: the completion stage gets no arguments (DECISIONS 9)")
+        self.gaps: Mapping[str, kit.Gap] = {
+            kit.Capability.HOSTED_TOOLS: kit.never("a kernel holds no tools that a provider runs"),
+            kit.Capability.SYNCHRONOUS: asynchronous,
+            kit.Capability.SYNCHRONOUS_AGENT: asynchronous,
+            **({} if carry_arguments else {kit.Capability.ARGUMENTS_AT_THE_GATE: carries_none}),
         }
 
     def wire(self, affiant: Affiant) -> SemanticKernelBackend:
@@ -210,7 +183,7 @@ class SemanticKernelHarness(Harness):
     ) -> SemanticKernelBackend:
         """The same, with a plugin of native functions."""
         if hosted:
-            raise Unsupported("a kernel holds no tools that a provider runs")
+            raise kit.Unsupported("a kernel holds no tools that a provider runs")
         kernel = Kernel()
         if native:
             functions = {each.__name__: kernel_function(name=each.__name__)(each) for each in native}
@@ -222,5 +195,5 @@ class SemanticKernelHarness(Harness):
         return f"{self.name} with arguments" if self.carry_arguments else self.name
 
 
-HARNESSES: tuple[Harness, ...] = (SemanticKernelHarness(), SemanticKernelHarness(carry_arguments=True))
+HARNESSES: tuple[kit.Harness, ...] = (SemanticKernelHarness(), SemanticKernelHarness(carry_arguments=True))
 """What ``--affiant-bridge affiant_sk_bridge`` runs."""

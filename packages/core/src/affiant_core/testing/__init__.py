@@ -6,6 +6,7 @@ bridge of their own gives it a :class:`Harness`; see ``bridge_suite`` and ``stor
 
 from affiant_core.testing.direct import DirectHarness
 from affiant_core.testing.harness import (
+    QUESTION,
     Backend,
     Capability,
     Gap,
@@ -20,9 +21,11 @@ from affiant_core.testing.harness import (
     notimpl,
     notyet,
     only,
+    reply_at,
 )
 
 __all__ = [
+    "QUESTION",
     "Backend",
     "Capability",
     "DirectHarness",
@@ -38,4 +41,5 @@ __all__ = [
     "notimpl",
     "notyet",
     "only",
+    "reply_at",
 ]

@@ -16,8 +16,10 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from affiant_core.affiant import Affiant
+from affiant_core.bridge import carried_arguments
 from affiant_core.errors import AffiantError
 from affiant_core.registry import ToolDescriptor
+from affiant_core.wire import dumps
 
 Mode: TypeAlias = Literal["plain", "streamed"]
 
@@ -98,6 +100,22 @@ class ToolCall:
     arguments: Mapping[str, object] | str = field(default_factory=dict)
     id: str = "call-1"
 
+    @property
+    def text(self) -> str:
+        """The arguments as a model would send them; NaN and the like too, which JSON has not and models send."""
+        return self.arguments if isinstance(self.arguments, str) else json_of_a_model(self.arguments)
+
+
+def json_of_a_model(arguments: Mapping[str, object]) -> str:
+    """JSON text of arguments, as loosely as a model writes it."""
+    try:
+        return dumps(carried_arguments(arguments))
+    except ValueError:
+        return repr(dict(arguments)).replace("'", '"').replace("nan", "NaN").replace("inf", "Infinity")
+
+
+QUESTION = "Set the limit to 500"
+"""What the person says in a turn."""
 
 Reply: TypeAlias = "Sequence[ToolCall] | str"
 """What a scripted model says in one message: tool calls, or text, which ends the turn."""
@@ -116,6 +134,11 @@ class Transcript:
     final: str
     requests: int
     seen: tuple[str, ...] = ()
+
+
+def reply_at(script: Sequence[Reply], said: int) -> Reply:
+    """What a scripted model says when it has spoken so often: "done" after the script's end."""
+    return script[said] if said < len(script) else "done"
 
 
 def answers(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -211,7 +234,7 @@ class Harness(ABC):
         return affiant.declare_read(name, plugin=self.plugin)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return self.name
 
 
 def description_of(function: Callable[..., Any]) -> str:
