@@ -18,7 +18,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from affiant_core import Affiant
 from affiant_core import testing as kit
-from affiant_core.bridge import hosted_tool
 from affiant_core.wire import loads
 from affiant_langchain_bridge.catalog import bind, wrap
 from affiant_langchain_bridge.guard import GuardMiddleware
@@ -176,7 +175,7 @@ class LangChainHarness(kit.Harness):
         """Bind the Affiant's tools, wrap the others, and offer what a provider runs beside them."""
         own = [StructuredTool.from_function(each) for each in native]
         tools = [*bind(affiant), *(wrap(own, affiant) if own else [])]
-        affiant.check(hosted=dict(hosted_tool({"type": name}) for name in hosted))
+        GuardMiddleware(affiant).check([*tools, *({"type": name} for name in hosted)])
         return LangChainBackend(affiant, tools, hosted)
 
 
