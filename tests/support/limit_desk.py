@@ -2,103 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import datetime
 from typing import Any
 
-from support.gate import T0, Events, FakeClock, Outbox, record, sworn, yes
+from support.gate import T0, Events, FakeClock, Outbox, yes
 
-from affiant_core import (
-    Affiant,
-    EntityRef,
-    InMemoryDocketStore,
-    Listing,
-    ReadResult,
-    TurnContext,
-    WriteProposal,
-    read_tool,
-    write_tool,
-)
+from affiant_core import Affiant, InMemoryDocketStore, Listing
 from affiant_core.docket.store import Scope
+from affiant_core.testing.world import SECRET, AsyncLimitTools, LimitTools, found, proposed
 
-SECRET = "hunter2-of-the-vault"
-"""A sworn value that no model and no observer may ever see."""
-
-
-# --- what tools return ---------------------------------------------------------------------------------------------
-
-
-def found(customer_id: str = "c-1", **fields: Any) -> ReadResult:
-    entity = EntityRef(entity_type="Customer", entity_id=customer_id, display_name="Zoë 🚀", fields=fields)
-    return ReadResult(
-        tool_name="find_customer", timestamp=T0, summary="Found it.", markdown=f"| {customer_id} |", entities=(entity,)
-    )
-
-
-def proposed(customer_id: str = "c-1", limit: object = 10, memo: str = SECRET, **more: Any) -> WriteProposal:
-    fields = (sworn("limit", limit, mandatory=True), sworn("memo", memo))
-    return WriteProposal(tool_name="set_limit", timestamp=T0, envelope=record(*fields, entity=customer_id), **more)
-
+__all__ = ["PROPOSAL", "SECRET", "AsyncLimitDesk", "LimitDesk", "MemoryHost", "found", "proposed"]
 
 PROPOSAL = proposed().to_json_string()
 
 
-class LimitDesk:
-    """The tool class of CASES: a read that finds one entity and a write that only proposes."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-
-    @read_tool
-    def find_customer(self, customer_id: str) -> ReadResult:
-        """Find one customer."""
-        self.calls.append(("find_customer", {"customer_id": customer_id}))
-        return found(customer_id)
-
-    @write_tool(operation="WriteUpdate", entity_type="Customer")
-    def set_limit(
-        self,
-        customer_id: str,
-        limit: int,
-        force: bool = False,
-        effective: datetime | None = None,
-        memo: str = "",
-        *,
-        turn: TurnContext,
-    ) -> WriteProposal:
-        """Propose a new limit for a customer."""
-        seen = {"customer_id": customer_id, "limit": limit, "force": force, "effective": effective, "turn": turn}
-        self.calls.append(("set_limit", seen))
-        return proposed(customer_id, limit, memo or SECRET)
+class LimitDesk(LimitTools):
+    """The tool class of the kit, under the name that these tests call its plugin by."""
 
 
-class AsyncLimitDesk:
+class AsyncLimitDesk(AsyncLimitTools):
     """The same tools with asynchronous bodies."""
-
-    def __init__(self) -> None:
-        self._desk = LimitDesk()
-        self.calls = self._desk.calls
-
-    @read_tool
-    async def find_customer(self, customer_id: str) -> ReadResult:
-        """Find one customer."""
-        await asyncio.sleep(0)
-        return self._desk.find_customer(customer_id)
-
-    @write_tool(operation="WriteUpdate", entity_type="Customer")
-    async def set_limit(
-        self,
-        customer_id: str,
-        limit: int,
-        force: bool = False,
-        effective: datetime | None = None,
-        memo: str = "",
-        *,
-        turn: TurnContext,
-    ) -> WriteProposal:
-        """Propose a new limit for a customer."""
-        await asyncio.sleep(0)
-        return self._desk.set_limit(customer_id, limit, force, effective, memo, turn=turn)
 
 
 # --- the host ------------------------------------------------------------------------------------------------------

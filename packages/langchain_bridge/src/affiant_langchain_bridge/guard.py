@@ -5,7 +5,7 @@ It files nothing. It needs ``affiant-langchain-bridge[langchain]``; all else her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -33,11 +33,10 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
         super().__init__()
         self.affiant: Affiant = shared.require_affiant(affiant, "GuardMiddleware")
 
-    def check(self, tools: Iterable[object], output_tools: Iterable[str] = ()) -> None:
-        """Look at the tools of an agent, as each request to the model does; at start-up, before there is one (C19)."""
-        offered = list(tools)
-        hosted = dict(shared.hosted_tool(tool) for tool in offered if isinstance(tool, dict))
-        native = [tool for tool in offered if not isinstance(tool, dict)]
+    def check(self, tools: Sequence[object], output_tools: Sequence[str] = ()) -> None:
+        """Look at an agent's tools, at start-up too (C19). A model calls ``output_tools`` like any other."""
+        hosted = dict(shared.hosted_tool(tool) for tool in tools if isinstance(tool, dict))
+        native = [tool for tool in tools if not isinstance(tool, dict)]
         faults = [_ungated(tool) for tool in native if not is_bridged(tool, self.affiant)]
         faults += shared.indistinguishable([*map(shared.name_of, native), *hosted, *output_tools])
         self.affiant.check(hosted=hosted, faults=faults)
@@ -73,7 +72,6 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
         # Tools also reach a provider in the call's settings, or with a model that was given them before.
         settings = (request.model_settings, getattr(request.model, "kwargs", None))
         offered = [*request.tools, *(tool for each in settings for tool in (each or {}).get("tools") or ())]
-        # Output tools too, which a model calls like any other.
         self.check(offered, [each.name for each in getattr(request.response_format, "schema_specs", ())])
         return request
 

@@ -33,9 +33,9 @@ RECEIPT = ["blocked", "entryId", "fields", "note", "outcome", "requiresConfirmat
 # --- what the tools say --------------------------------------------------------------------------------------------
 
 
-def found(customer_id: str = "c-1") -> ReadResult:
-    """What the read returns."""
-    entity = EntityRef(entity_type="Customer", entity_id=customer_id, display_name="Zoë 🚀", fields={"limit": 5})
+def found(customer_id: str = "c-1", **fields: Any) -> ReadResult:
+    """What the read returns: one entity, which has these fields."""
+    entity = EntityRef(entity_type="Customer", entity_id=customer_id, display_name="Zoë 🚀", fields=fields)
     return ReadResult(
         tool_name="find_customer", timestamp=T0, summary="Found it.", markdown=f"| {customer_id} |", entities=(entity,)
     )
