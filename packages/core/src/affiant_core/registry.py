@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple, cast, overload
 
 from affiant_core.errors import WireupInvalid, WiringError, WiringFault
+from affiant_core.names import normalised_name, refused_name, twins, undeclared_tool
 from affiant_core.vocabulary import FieldKind, Operation
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
-NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""The names that every supported model provider takes as they are."""
 
 _MARK = "__affiant_tool__"
 
@@ -247,35 +244,16 @@ class ToolRegistry:
     def faults(self) -> list[WiringFault]:
         """What is wrong with the tools as a model sees them: names that a provider refuses or cannot tell apart."""
         faults: list[WiringFault] = []
-        seen: dict[tuple[object, str], ToolDescriptor] = {}
-        for descriptor in self:
-            if not NAME_PATTERN.fullmatch(descriptor.name):
+        for each in self:
+            faults += refused_name(each.name, each.qualified_name, "Give it another with name=.")
+            fields = [declared.name for declared in each.fields]
+            if len(set(fields)) != len(fields):
                 faults.append(
-                    WiringFault(
-                        f"tool {descriptor.qualified_name!r}",
-                        "its name is not 1 to 64 letters, digits, '_' or '-'.",
-                        "Give it another with name=.",
-                    )
+                    WiringFault(f"tool {each.qualified_name!r}", "it declares a field twice.", "Keep one of them.")
                 )
-            # A tool with a function is offered under its bare name; those of a framework, within their plugin.
-            offered_in = descriptor.plugin if descriptor.function is None else _BARE
-            twin = seen.setdefault((offered_in, normalised_name(descriptor.name)), descriptor)
-            if twin is not descriptor:
-                faults.append(
-                    WiringFault(
-                        f"tools {twin.qualified_name!r} and {descriptor.qualified_name!r}",
-                        "a model could not tell their names apart.",
-                        "Rename one with name=.",
-                    )
-                )
-            names = [declared.name for declared in descriptor.fields]
-            if len(set(names)) != len(names):
-                faults.append(
-                    WiringFault(
-                        f"tool {descriptor.qualified_name!r}", "it declares a field twice.", "Keep one of them."
-                    )
-                )
-        return faults
+        # A tool with a function is offered under its bare name; those of a framework, within their plugin.
+        places = [(each, each.plugin if each.function is None else _BARE) for each in self]
+        return faults + twins(((place, normalised_name(each.name)), each.qualified_name) for each, place in places)
 
     def undeclared(self, names: Iterable[str]) -> list[WiringFault]:
         """One fault for each of a framework's tools that nothing is declared about, or more than one thing."""
@@ -283,13 +261,7 @@ class ToolRegistry:
         for name in names:
             matches = self._matching(name)
             if not matches:
-                faults.append(
-                    WiringFault(
-                        f"tool {name!r}",
-                        "it is not declared, so nobody can tell whether it writes.",
-                        "Declare it with affiant.declare_read(...) or affiant.declare_write(...), or leave it out.",
-                    )
-                )
+                faults.append(undeclared_tool(name, "affiant.declare_read(...) or affiant.declare_write(...),"))
             elif len(matches) > 1:
                 faults.append(
                     WiringFault(f"tool {name!r}", f"its name is ambiguous: {_listed(matches)}.", "Declare it once.")
@@ -309,11 +281,6 @@ _BARE = object()
 
 def _listed(descriptors: Iterable[ToolDescriptor]) -> str:
     return ", ".join(descriptor.qualified_name for descriptor in descriptors)
-
-
-def normalised_name(name: str) -> str:
-    """A name as the loosest provider would keep it; two tools that share one cannot be told apart (C18)."""
-    return re.sub(r"[^a-z0-9]+", "_", name.lower())
 
 
 def _taken(descriptor: ToolDescriptor, known: ToolDescriptor) -> WiringFault:

@@ -13,7 +13,8 @@ from affiant_core.affiant import Affiant
 from affiant_core.context import TurnContext
 from affiant_core.envelope import ToolError
 from affiant_core.errors import WireupInvalid, WiringError, WiringFault
-from affiant_core.registry import NAME_PATTERN, ToolDescriptor, marked_operation, normalised_name
+from affiant_core.names import NAME_PATTERN, RENAME, normalised_name, refused_name, twins, undeclared_tool
+from affiant_core.registry import ToolDescriptor, marked_operation
 from affiant_core.vocabulary import CoverageCategory
 
 SourceT = TypeVar("SourceT")
@@ -93,16 +94,9 @@ def refuse(faults: Iterable[WiringFault]) -> None:
 # --- faults that every framework's tools can have ------------------------------------------------------------------
 
 
-def indistinguishable(names: Iterable[str], remedy: str = "Rename one with name=.") -> list[WiringFault]:
+def indistinguishable(names: Iterable[str], remedy: str = RENAME) -> list[WiringFault]:
     """One fault for all names that are one to a model, since a provider may normalise them; a name given twice too."""
-    alike: dict[str, list[str]] = {}
-    for name in names:
-        alike.setdefault(normalised_name(name), []).append(repr(name))
-    return [
-        WiringFault(f"tools {' and '.join(twins)}", "a model could not tell their names apart.", remedy)
-        for twins in alike.values()
-        if len(twins) > 1
-    ]
+    return twins(((normalised_name(name), name) for name in names), remedy)
 
 
 def acts_elsewhere(name: str) -> WiringFault:
@@ -117,8 +111,7 @@ def acts_elsewhere(name: str) -> WiringFault:
 def unfit_names(names: Iterable[str], remedy: str) -> list[WiringFault]:
     """Names that a provider refuses, one fault for each, and names that a model could not tell apart (C18)."""
     names = list(names)
-    fault = "its name is not 1 to 64 letters, digits, '_' or '-'."
-    refused = [WiringFault(f"tool {name!r}", fault, remedy) for name in names if not NAME_PATTERN.fullmatch(name)]
+    refused = (fault for name in names for fault in refused_name(name, name, remedy))
     return [*refused, *indistinguishable(names, remedy)]
 
 
@@ -149,9 +142,7 @@ def without_tool(affiant: Affiant, there: Collection[ToolDescriptor], where: str
 
 def undeclared(name: str, tool_name: str, plugin: str) -> WiringFault:
     """The fault of a framework's function about which nothing is declared under its own name and plugin (CV-1)."""
-    declare = f"affiant.declare_read({tool_name!r}, plugin={plugin!r})"
-    remedy = f"Declare it with {declare} or declare_write(...), or leave it out."
-    return WiringFault(f"tool {name!r}", "it is not declared, so nobody can tell whether it writes.", remedy)
+    return undeclared_tool(name, f"affiant.declare_read({tool_name!r}, plugin={plugin!r}) or declare_write(...),")
 
 
 def is_made_by(function: object, *modules: str) -> bool:
