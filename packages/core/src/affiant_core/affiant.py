@@ -223,7 +223,11 @@ class Affiant(AbstractContextManager["Affiant"]):
         turn = require_turn(context, f"a call of {tool_name!r}", remedy)
         descriptor = self.registry.find(tool_name) if plugin is None else self.registry.find_exact(tool_name, plugin)
         if descriptor is None:
-            raise WireupInvalid(f"the tool {tool_name!r} is not declared, so nobody can tell whether it writes.")
+            named = f"{plugin}.{tool_name}" if plugin else tool_name
+            raise WireupInvalid(
+                f"the tool {named!r} is not declared, so nobody can tell whether it writes. Declare it with "
+                "affiant.declare_read(...) or affiant.declare_write(...), or take it out."
+            )
         return descriptor, turn
 
     def _authorization_faults(self) -> list[WiringFault]:

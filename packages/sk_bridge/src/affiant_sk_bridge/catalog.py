@@ -165,6 +165,6 @@ _HIDE = "Annotate it as Annotated[..., {'include_in_function_choices': False}]."
 _RESERVED = {
     "settings": ("breaks Semantic Kernel's chat loop.", "Rename it."),
     "self": ("breaks Semantic Kernel's chat loop.", "Rename it."),
-    TURN_ARGUMENT: ("is the host's, and a model could send one.", "Take the turn from a parameter annotated so."),
+    TURN_ARGUMENT: ("is the host's, and a model could send one.", "Read it from the KernelArguments."),
     **dict.fromkeys(FILLED_IN, ("is filled in by Semantic Kernel, and would be asked of the model.", _HIDE)),
 }

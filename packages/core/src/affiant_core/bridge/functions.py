@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from affiant_core.affiant import Affiant
 from affiant_core.bridge.arguments import ArgumentsRefused, argument_fault, copied
-from affiant_core.bridge.wiring import require_affiant
+from affiant_core.bridge.wiring import faults_of, refuse, require_affiant
 from affiant_core.context import ActContext, TurnContext
 from affiant_core.driver import Driver
 from affiant_core.errors import WiringError, WiringFault
@@ -117,23 +117,7 @@ def bindable(affiant: Affiant, *, faults: Iterable[WiringFault] = ()) -> tuple[T
 
     Raises ``WiringError`` with every fault, those of the tools' signatures and the bridge's own ``faults`` included.
     """
-    affiant, faults = require_affiant(affiant, "a bridge"), list(faults)
-    try:
-        affiant.check()
-    except WiringError as error:
-        faults += error.faults
-    tools = tuple(descriptor for descriptor in affiant.registry if descriptor.function is not None)
-    for descriptor in tools:
-        try:
-            argument_model(descriptor)
-        except WiringError as error:
-            faults += error.faults
-    if not tools:
-        remedy = "Pass an object of the tool class as tools=, or use wrap()."
-        faults.append(WiringFault("tools", "there are none to bind.", remedy))
-    if faults:
-        raise WiringError(faults)
-    return tools
+    return tuple(each.descriptor for each in bound_functions(affiant, faults=faults))
 
 
 # --- calling one ---------------------------------------------------------------------------------------------------
@@ -212,8 +196,17 @@ def bound_functions(affiant: Affiant, *, faults: Iterable[WiringFault] = ()) -> 
 
     Raises ``WiringError`` with every fault, those of the tools' signatures and the bridge's own ``faults`` included.
     """
-    return tuple(
-        BoundFunction(each, function, argument_model(each), turn_parameter(function))
-        for each in bindable(affiant, faults=faults)
-        if (function := each.function) is not None
-    )
+    affiant = require_affiant(affiant, "a bridge")
+    found = [*faults, *faults_of(affiant.check)]
+    bound: list[BoundFunction] = []
+    tools = [(each, each.function) for each in affiant.registry if each.function is not None]
+    for descriptor, function in tools:
+        try:
+            bound.append(BoundFunction(descriptor, function, argument_model(descriptor), turn_parameter(function)))
+        except WiringError as error:
+            found += error.faults
+    if not tools:
+        remedy = "Pass an object of the tool class as tools=, or use wrap()."
+        found.append(WiringFault("tools", "there are none to bind.", remedy))
+    refuse(found)
+    return tuple(bound)
